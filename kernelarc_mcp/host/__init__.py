@@ -1,0 +1,1 @@
+"""The deterministic host: ledger, budget, plateau, drafting and dispatch. Knows nothing of MCP."""

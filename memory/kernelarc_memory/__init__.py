@@ -1,0 +1,1 @@
+"""Shared memory of conclusions: wins and traps with their evidence."""
