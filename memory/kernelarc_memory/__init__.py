@@ -1,1 +1,35 @@
-"""Shared memory of conclusions: wins and traps with their evidence."""
+"""Conclusions-only memory: wins and traps with evidence, caps and a retention horizon."""
+
+from kernelarc_memory.conclusion import (
+    LESSON_CAP,
+    SUMMARY_CAP,
+    CapExceeded,
+    ConclusionRefused,
+    EvidenceMismatch,
+    Kind,
+    Malformed,
+    NewConclusion,
+    Page,
+    Proof,
+    Stored,
+    Written,
+)
+from kernelarc_memory.retention import Retention
+from kernelarc_memory.store import MemoryStore
+
+__all__ = [
+    "LESSON_CAP",
+    "SUMMARY_CAP",
+    "CapExceeded",
+    "ConclusionRefused",
+    "EvidenceMismatch",
+    "Kind",
+    "Malformed",
+    "MemoryStore",
+    "NewConclusion",
+    "Page",
+    "Proof",
+    "Retention",
+    "Stored",
+    "Written",
+]
