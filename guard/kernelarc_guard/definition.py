@@ -1,0 +1,230 @@
+"""A definition: the interface of an operator, its reference and our own keys; light."""
+
+import ast
+from collections.abc import Mapping
+from typing import Final, Literal, Self
+
+from pydantic import Field, JsonValue, field_validator, model_validator
+
+from kernelarc_guard import pyast
+from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis, VarAxis, axis_names, evaluate
+from kernelarc_guard.model import Model
+
+DTYPES: Final = (
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float4_e2m1",
+    "float4_e2m1fn_x2",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "bool",
+)
+
+
+class TensorSpec(Model):
+    """One input or output."""
+
+    shape: list[str] | None
+    """Axis names or digit strings; `[]` is a 0-d tensor, null a Python scalar."""
+    dtype: str
+    description: str = ""
+
+    @field_validator("dtype")
+    @classmethod
+    def _known(cls, dtype: str) -> str:
+        if dtype not in DTYPES:
+            raise ValueError(f"{dtype!r} is not one of {', '.join(DTYPES)}")
+        return dtype
+
+    @field_validator("description", mode="before")
+    @classmethod
+    def _no_null(cls, value: object) -> object:
+        return "" if value is None else value
+
+
+class KernelArcKeys(Model):
+    """What a definition says to us alone, under its `kernelarc` key."""
+
+    operator_class: str | None = Field(default=None, min_length=1, max_length=60)
+    mutable_inputs: list[str] = []
+    """Inputs a solution may write to; any other changed input fails the call."""
+    static_inputs: list[str] = []
+    """Inputs that change seldom (weights), so that honest prepacking pays."""
+    nonfinite_outputs: bool = False
+    """The reference may produce NaN or infinity, which a solution must match."""
+    determinism: str | None = None
+    distributions: JsonValue = None
+    oracle: Literal["float64", "declared"] = "float64"
+    """`declared` where the definition quantises on purpose."""
+    tolerance: Literal["strict", "sol", "flashinfer"] = "strict"
+    threads: int = Field(default=1, ge=1, le=4096, strict=True)
+    """CPU threads a solution may use."""
+    weights: dict[str, float] | None = None
+    """Workload uuid -> weight in the mean over workloads; equal when absent."""
+    authored_only: bool = False
+    bounds: dict[str, JsonValue] | None = None
+
+    @field_validator("nonfinite_outputs", mode="before")
+    @classmethod
+    def _must_match(cls, value: object) -> object:
+        return True if value == "must_match" else value
+
+    @field_validator("weights")
+    @classmethod
+    def _some_weight(cls, weights: dict[str, float] | None) -> dict[str, float] | None:
+        if weights is not None and (
+            min(weights.values(), default=0.0) < 0 or not any(weights.values())
+        ):
+            raise ValueError("expected weights of at least 0, one of them above 0")
+        return weights
+
+
+class Definition(Model):
+    """An operator: axes, inputs, outputs and a reference in Python."""
+
+    name: str = Field(min_length=1, max_length=200)
+    axes: dict[str, Axis]
+    inputs: dict[str, TensorSpec] = Field(min_length=1)
+    """In the order of the call."""
+    outputs: dict[str, TensorSpec] = Field(min_length=1)
+    reference: str
+    """Python source with a top-level `run` whose parameters are the inputs."""
+    op_type: str | None = None
+    description: str = ""
+    hf_id: str | None = None
+    custom_inputs_entrypoint: str | None = None
+    """A top-level function of the reference: (resolved axes and scalars, device) -> inputs."""
+    constraints: list[str] = []
+    """Kept for the reader of the problem; not evaluated."""
+    kernelarc: KernelArcKeys = KernelArcKeys()
+
+    @field_validator("description", mode="before")
+    @classmethod
+    def _no_null(cls, value: object) -> object:
+        return "" if value is None else value
+
+    @field_validator("constraints", "kernelarc", mode="before")
+    @classmethod
+    def _absent(cls, value: object, info: object) -> object:
+        if value is not None:
+            return value
+        return [] if getattr(info, "field_name", "") == "constraints" else {}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        self._check_names()
+        self._check_axes()
+        for side in ("inputs", "outputs"):
+            for name, spec in getattr(self, side).items():
+                self._check_shape(f"{side}.{name}.shape", spec)
+        self._check_reference()
+        for field in ("mutable_inputs", "static_inputs"):
+            for name in getattr(self.kernelarc, field):
+                if name not in self.inputs:
+                    raise ValueError(f"kernelarc.{field}: {name!r} is not an input")
+        return self
+
+    def _check_names(self) -> None:
+        for name in (*self.axes, *self.inputs, *self.outputs):
+            if not name.isidentifier():
+                raise ValueError(f"{name!r} is not a name; expected letters, digits and _")
+        for name in self.outputs:
+            if name in self.inputs:
+                raise ValueError(f"outputs.{name}: is an input too; expected another name")
+        for name in self.inputs:
+            if name in self.axes:
+                raise ValueError(f"inputs.{name}: is an axis too; expected another name")
+
+    def _check_axes(self) -> None:
+        known = {name for name, axis in self.axes.items() if not isinstance(axis, ExprAxis)}
+        for name, axis in self.axes.items():
+            if isinstance(axis, ExprAxis):
+                try:
+                    unknown = sorted(axis_names(axis.expression) - known)
+                except ValueError as error:
+                    raise ValueError(f"axes.{name}.expression: {error}") from None
+                if unknown:
+                    raise ValueError(
+                        f"axes.{name}.expression: {unknown[0]!r} is no const, var or earlier axis"
+                    )
+                known.add(name)
+
+    def _check_shape(self, where: str, spec: TensorSpec) -> None:
+        for extent in spec.shape or []:
+            if extent not in self.axes and not (extent.isascii() and extent.isdigit()):
+                raise ValueError(f"{where}: {extent!r} is neither an axis nor a number")
+
+    def _check_reference(self) -> None:
+        try:
+            defined = pyast.functions(pyast.parse(self.reference))
+        except ValueError as error:
+            raise ValueError(f"reference: {error}") from None
+        run = defined.get("run")
+        if run is None:
+            raise ValueError("reference: expected a top-level function run")
+        self._check_run(run)
+        entry = self.custom_inputs_entrypoint
+        if entry is not None and entry not in defined:
+            raise ValueError(
+                f"custom_inputs_entrypoint: {entry!r} is no top-level function of the reference"
+            )
+
+    def _check_run(self, run: ast.FunctionDef) -> None:
+        parameters = pyast.positional(run)
+        if parameters != list(self.inputs):
+            raise ValueError(
+                f"reference: run takes ({', '.join(parameters)}); "
+                f"expected the inputs in order ({', '.join(self.inputs)})"
+            )
+        if run.args.vararg is not None or None in run.args.kw_defaults:
+            raise ValueError("reference: run takes more than the inputs")
+
+    @property
+    def operator_class(self) -> str:
+        """Return the class lenses and memory are chosen by."""
+        return self.kernelarc.operator_class or self.op_type or "other"
+
+    def var_axes(self) -> list[str]:
+        """Return the axes every workload must state."""
+        return [name for name, axis in self.axes.items() if isinstance(axis, VarAxis)]
+
+    def resolve(self, axes: Mapping[str, int]) -> dict[str, int]:
+        """Return the length of every axis, in file order, from the lengths of the var axes.
+
+        ValueError names an axis that is missing, unknown or comes out as no length.
+        """
+        expected = self.var_axes()
+        missing = [name for name in expected if name not in axes]
+        if missing:
+            raise ValueError(f"axes.{missing[0]}: missing; expected a length")
+        for name in axes:
+            if name not in expected:
+                raise ValueError(f"axes.{name}: expected only {', '.join(expected) or 'no axes'}")
+        known = {n: a.value for n, a in self.axes.items() if isinstance(a, ConstAxis)} | dict(axes)
+        for name, axis in self.axes.items():
+            if isinstance(axis, ExprAxis):
+                try:
+                    known[name] = evaluate(axis.expression, known)
+                except ValueError as error:
+                    raise ValueError(f"axes.{name}: {error}") from None
+        return {name: known[name] for name in self.axes}
+
+    def input_shape(self, name: str, resolved: Mapping[str, int]) -> tuple[int, ...] | None:
+        """Return the shape of an input under resolved axes; None for a Python scalar."""
+        return _shape(self.inputs[name], resolved)
+
+    def output_shape(self, name: str, resolved: Mapping[str, int]) -> tuple[int, ...] | None:
+        """Return the shape of an output under resolved axes; None for a Python scalar."""
+        return _shape(self.outputs[name], resolved)
+
+
+def _shape(spec: TensorSpec, resolved: Mapping[str, int]) -> tuple[int, ...] | None:
+    if spec.shape is None:
+        return None
+    return tuple(resolved[dim] if dim in resolved else int(dim) for dim in spec.shape)

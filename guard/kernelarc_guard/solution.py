@@ -1,0 +1,187 @@
+"""Solutions and their readers: solution.json, a folder with one, or a bare source file; light."""
+
+import logging
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import ValidationError
+
+from kernelarc_guard import pyast
+from kernelarc_guard.definition import Definition
+from kernelarc_guard.solution_model import (
+    NATIVE_LANGUAGES,
+    NATIVE_SUFFIXES,
+    PYTHON_LANGUAGES,
+    Binding,
+    CompileOptions,
+    Solution,
+    SolutionError,
+    SourceFile,
+    Spec,
+    reference_solution,
+)
+from kernelarc_guard.textfile import first_error, known_only, parse_object, read_text
+
+__all__ = [
+    "NATIVE_LANGUAGES",
+    "NATIVE_SUFFIXES",
+    "PYTHON_LANGUAGES",
+    "Binding",
+    "CompileOptions",
+    "Solution",
+    "SolutionError",
+    "SourceFile",
+    "Spec",
+    "make_solution",
+    "read_solution",
+    "reference_solution",
+    "seed_solution",
+]
+
+_log = logging.getLogger(__name__)
+_GPU_LANGUAGES = frozenset({"cuda", "cuda_cpp", "cutlass", "cudnn", "cublas"})
+
+
+def make_solution(fields: dict[str, Any], where: str = "") -> Solution:
+    """Build a solution from plain values; SolutionError carries the envelope's reason code."""
+    try:
+        return Solution.model_validate(fields)
+    except ValidationError as error:
+        code, message = first_error(error)
+        reason = code if code.startswith("envelope_") else "envelope_bad_text"
+        raise SolutionError(f"{where}{message}", reason) from None
+
+
+def read_solution(
+    path: Path, definition: Definition, warnings: list[str] | None = None
+) -> Solution:
+    """Read a solution of `definition`; SolutionError says in one line what is wrong.
+
+    `path` is a solution.json, a folder with one (or with a single source file), or a bare source
+    file whose entry is `run`. Ignored keys are named in `warnings`, or logged without it.
+    """
+    met: list[str] = []
+    try:
+        solution = _read(_chosen(path), definition, met)
+    except SolutionError:
+        raise
+    except ValueError as error:
+        raise SolutionError(str(error)) from None
+    if warnings is not None:
+        warnings.extend(met)
+    else:
+        for line in met:
+            _log.warning(line)
+    if solution.definition != definition.name:
+        raise SolutionError(
+            f"{path.name}: definition: {solution.definition!r}; expected {definition.name!r}"
+        )
+    return solution
+
+
+def seed_solution(folder: Path, definition: Definition) -> Solution | None:
+    """Return a problem folder's own starting point, ``solutions/seed.json``; None without one."""
+    seed = folder / "solutions" / "seed.json"
+    return read_solution(seed, definition) if seed.is_file() else None
+
+
+def _chosen(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    if (path / "solution.json").is_file():
+        return path / "solution.json"
+    files = sorted(child for child in path.iterdir() if child.is_file())
+    for kind in ((".json",), (".py", *NATIVE_SUFFIXES)):
+        fitting = [child for child in files if child.suffix in kind]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            break
+    raise SolutionError(f"{path.name}: expected a folder with one solution.json")
+
+
+def _read(path: Path, definition: Definition, warnings: list[str]) -> Solution:
+    text = read_text(path)
+    if path.suffix == ".json":
+        return _from_json(path, parse_object(text, path.name), warnings)
+    if path.suffix == ".py":
+        return _bare_python(path, text, definition)
+    if path.suffix in NATIVE_SUFFIXES:
+        return _bare_native(path, text, definition)
+    allowed = ", ".join((".json", ".py", *NATIVE_SUFFIXES))
+    raise SolutionError(f"{path.name}: expected one of {allowed}", "envelope_bad_language")
+
+
+def _from_json(path: Path, raw: dict[str, Any], warnings: list[str]) -> Solution:
+    where = f"{path.name}: "
+    known = known_only(raw, Solution, where, warnings)
+    spec = known.get("spec")
+    if isinstance(spec, dict):
+        known["spec"] = _spec(spec, where, warnings)
+    sources = known.get("sources")
+    if isinstance(sources, list):
+        known["sources"] = [
+            _source(known_only(source, SourceFile, f"{where}sources[{i}].", warnings), path.parent)
+            for i, source in enumerate(sources)
+        ]
+    return make_solution(known, where)
+
+
+def _spec(raw: dict[str, Any], where: str, warnings: list[str]) -> dict[str, Any]:
+    spec = dict(raw)
+    if "languages" not in spec and isinstance(spec.get("language"), str):
+        # FlashInfer-Bench has one language, and other bindings where it says nothing.
+        spec["languages"] = [spec.pop("language")]
+    known: dict[str, Any] = known_only(spec, Spec, f"{where}spec.", warnings)
+    options = known.get("compile_options")
+    if isinstance(options, dict):
+        options = known_only(options, CompileOptions, f"{where}spec.compile_options.", warnings)
+        languages = known.get("languages")
+        if isinstance(languages, list) and _GPU_LANGUAGES.intersection(map(str, languages)):
+            # What SOL-ExecBench passes once the object is there at all.
+            defaults = {"cuda_cflags": ["-O3", "--use_fast_math"], "ld_flags": ["-lcuda"]}
+            options = defaults | options
+        known["compile_options"] = options
+    return known
+
+
+def _source(raw: Any, folder: Path) -> Any:
+    """Fill an empty or absent content from the file beside the JSON."""
+    if not isinstance(raw, dict) or raw.get("content") or not isinstance(raw.get("path"), str):
+        return raw
+    relative = PurePosixPath(raw["path"])
+    beside = (folder / relative).resolve()
+    inside = not relative.is_absolute() and beside.is_relative_to(folder.resolve())
+    if not inside:
+        raise SolutionError(f"sources: {raw['path']!r} leaves the folder", "envelope_bad_path")
+    if not beside.is_file() and "content" in raw:
+        return raw
+    return raw | {"content": read_text(beside)}
+
+
+def _bare_python(path: Path, text: str, definition: Definition) -> Solution:
+    try:
+        run = pyast.functions(pyast.parse(text)).get("run")
+    except ValueError:
+        # The policy stage reports syntax with a verdict; here it only decides the call.
+        run = None
+    arguments = len(definition.inputs) + len(definition.outputs)
+    destination = run is not None and pyast.takes_exactly(run, arguments)
+    spec = {"languages": ["python"], "destination_passing_style": destination}
+    return _bare(path, text, definition, spec)
+
+
+def _bare_native(path: Path, text: str, definition: Definition) -> Solution:
+    languages = ["cuda"] if path.suffix == ".cu" else ["cpp"]
+    binding = "tvm-ffi" if "<tvm/ffi/" in text else "dlpack"
+    return _bare(path, text, definition, {"languages": languages, "binding": binding})
+
+
+def _bare(path: Path, text: str, definition: Definition, spec: dict[str, Any]) -> Solution:
+    fields = {
+        "name": path.stem,
+        "definition": definition.name,
+        "spec": spec | {"entry_point": f"{path.name}::run"},
+        "sources": [{"path": path.name, "content": text}],
+    }
+    return make_solution(fields, f"{path.name}: ")
