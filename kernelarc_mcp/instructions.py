@@ -1,0 +1,25 @@
+"""What a client shows its model when it connects."""
+
+INSTRUCTIONS = """\
+KernelArc optimises one kernel. You write candidates; the server judges them and alone decides.
+Order: get_brief (first, always), get_strategy_lens, read_memory, then repeat submit_candidate -> \
+wait_submission (while state is not "done") -> obey state_after.directive; write_conclusion after \
+a lesson; view_leaderboard and view_snapshot when you need them.
+Every answer ends with next_step: do that.
+
+Directives, after every verdict:
+- CONTINUE: improve on your branch.
+- RESTORE: your last try was reverted; start again from your branch (its files were put back in \
+your workspace, or page them with view_snapshot).
+- DRAFT: you are on a plateau. Take your new lens and submit something that differs in algorithm, \
+DSL or layout from your branch, not a light edit of it.
+- STOP: your attempts are spent. Reading and conclusions stay allowed.
+
+Verdicts: REJECT (refused before correctness: charged, not counted against you), REVERT (wrong, \
+slower, or not shown close to the record), ACCEPT (correct and close to the record), KEEP (proven \
+faster than the record: it becomes the record). Every submission costs one attempt, whatever its \
+verdict. A repeated request_id costs nothing; the same source again is a REJECT.
+Timing is done by the server on fresh inputs, in processes of its own, and every timed output is \
+checked: returning early, caching results or special-casing inputs does not pay.
+"""
+"""Under 2,000 characters (clients cut), the order of tools within the first 500."""

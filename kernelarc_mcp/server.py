@@ -1,0 +1,67 @@
+"""The MCP server of one campaign: tools, resources and prompts over a host, and nothing decided."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal
+
+import anyio
+from mcp.server import MCPServer
+from mcp.server.subscriptions import InMemorySubscriptionBus
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from kernelarc_mcp import __version__
+from kernelarc_mcp.changes import Changes
+from kernelarc_mcp.host.dispatcher import Dispatcher
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.instructions import INSTRUCTIONS
+from kernelarc_mcp.prompts import add_prompts
+from kernelarc_mcp.resources import add_resources
+from kernelarc_mcp.tokens import CampaignTokens, header_only
+from kernelarc_mcp.tools import Desk, ReadingTools, SubmittingTools, tools_in_order
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+def build_server(
+    host: Host, *, guard_python: str, agent: str = "", log_level: LogLevel = "WARNING"
+) -> MCPServer[None]:
+    """Return the server of `host`'s campaign.
+
+    With `agent` every call is that agent's (stdio, in memory); without, each call must carry a
+    bearer token of the campaign (HTTP). While the server runs it may become the campaign's
+    dispatcher, which runs the guard with `guard_python`.
+    """
+    bus = InMemorySubscriptionBus()
+    changes = Changes(host, bus)
+    desk = Desk(host=host, launched_as=agent, notify=changes.publish)
+    reading, submitting = ReadingTools(desk), SubmittingTools(desk)
+
+    @asynccontextmanager
+    async def running(_: MCPServer[None]) -> AsyncIterator[None]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Dispatcher().run, host, guard_python)
+            tasks.start_soon(changes.watch)
+            yield
+            tasks.cancel_scope.cancel()
+
+    server = MCPServer[None](
+        "kernelarc",
+        title="KernelArc",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        tools=tools_in_order(reading, submitting),
+        lifespan=running,
+        subscriptions=bus,
+        log_level=log_level,
+        token_verifier=None if agent else CampaignTokens(host),
+        auth=None if agent else header_only(),
+    )
+    add_resources(server, reading, submitting)
+    add_prompts(server)
+
+    @server.custom_route("/health", methods=["GET"])
+    async def health(_: Request) -> Response:
+        return JSONResponse({"status": "ok", "server": "kernelarc", "version": __version__})
+
+    return server

@@ -1,0 +1,72 @@
+"""The boundary of every tool: arguments checked, faults turned into sentences a model can act on."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import ToolAnnotations
+from pydantic import ValidationError
+
+from kernelarc_mcp import arguments as said
+from kernelarc_mcp.host.errors import HostError
+from kernelarc_mcp.schema import inline
+
+log = logging.getLogger(__name__)
+
+
+class CampaignTool(Tool):
+    """A tool that answers a bad call in our words and ignores arguments it does not have."""
+
+    async def run(
+        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
+    ) -> Any:
+        """Run the tool; raise ToolError where the call is at fault."""
+        given = said.known_arguments(self.parameters, arguments)
+        self._refuse(said.text_fault(given) or said.number_fault(self.parameters, given))
+        try:
+            self.fn_metadata.validate_arguments(given)
+        except ValidationError as error:
+            self._refuse(said.explain(self.parameters, arguments, error))
+        try:
+            return await super().run(given, context, convert_result)
+        except UnexpectedToolError as error:
+            if isinstance(error.__cause__, HostError):
+                raise ToolError(f"{self.name}: {error.__cause__}") from error.__cause__
+            raise UnexpectedToolError(
+                f"{self.name} failed inside the server; the fault is logged there. "
+                "Your call was well-formed: you may send it once more with the same request_id."
+            ) from error.__cause__
+
+    def _refuse(self, fault: str | None) -> None:
+        if fault:
+            raise ToolError(f"{self.name}: {fault} Nothing was stored.")
+
+
+def make_tool(
+    function: Callable[..., Any],
+    title: str,
+    *,
+    read_only: bool = False,
+    destructive: bool = False,
+    idempotent: bool = False,
+) -> Tool:
+    """Return a tool whose published schemas are inlined; its docstring is what a model reads."""
+    tool = CampaignTool.from_function(
+        function,
+        title=title,
+        annotations=ToolAnnotations(
+            read_only_hint=read_only,
+            destructive_hint=destructive,
+            idempotent_hint=idempotent,
+            open_world_hint=False,
+        ),
+        # Claude Code hides tools behind a search unless they say this.
+        meta={"anthropic/alwaysLoad": True},
+    )
+    tool.parameters = inline(tool.parameters)
+    if tool.fn_metadata.output_schema is not None:
+        tool.fn_metadata.output_schema = inline(tool.fn_metadata.output_schema)
+    return tool

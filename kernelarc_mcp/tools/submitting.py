@@ -1,0 +1,139 @@
+"""The tools that submit a candidate, wait for its verdict and take it back."""
+
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from kernelarc_mcp.follow import follow
+from kernelarc_mcp.tools.desk import Desk
+from kernelarc_mcp.tools.parameters import FileName, Files, Flags, Label, Source, Ticket, Wait
+from kernelarc_mcp.views import SubmissionView
+
+
+class SubmittingTools:
+    """Tools about one submission."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def submit_candidate(
+        self,
+        context: Context[Any, Any],
+        source: Source,
+        summary: Annotated[
+            str, Field(max_length=2000, description="What you changed and why, in one sentence.")
+        ],
+        filename: FileName = "",
+        files: Files = {},  # noqa: B006 - a schema default, never changed
+        language: Annotated[
+            str,
+            Field(
+                max_length=50,
+                description="One of the brief's languages, such as `python` or `cpp`; empty: by "
+                "the file name's ending.",
+            ),
+        ] = "",
+        entry_point: Annotated[
+            str, Field(max_length=300, description="Function to call; empty: `run`.")
+        ] = "",
+        destination_passing: Annotated[
+            bool,
+            Field(
+                description="True: the function gets inputs then outputs and fills the outputs. "
+                "False: it gets inputs and returns outputs."
+            ),
+        ] = True,
+        binding: Annotated[
+            Literal["", "tvm-ffi", "dlpack"],
+            Field(description="How C++ is called (see the brief); empty: the usual one."),
+        ] = "",
+        cflags: Annotated[Flags, Field(description="Extra compiler flags for C++.")] = [],  # noqa: B006
+        algorithm: Annotated[
+            Label, Field(description="Your algorithm in a few words, such as `two-pass`.")
+        ] = "",
+        dsl: Annotated[
+            Label, Field(description="What it is written in, such as `torch` or `cpp`.")
+        ] = "",
+        layout: Annotated[
+            Label, Field(description="How data lies in memory and is walked, in a few words.")
+        ] = "",
+        model: Annotated[Label, Field(description="Your model's name, recorded only.")] = "",
+        tokens: Annotated[
+            int, Field(ge=0, le=10**12, description="Tokens spent on this attempt, recorded only.")
+        ] = 0,
+        cost: Annotated[
+            float,
+            Field(
+                ge=0,
+                le=10**9,
+                allow_inf_nan=False,
+                description="Money spent on this attempt in US dollars, recorded only.",
+            ),
+        ] = 0.0,
+        request_id: Annotated[
+            str,
+            Field(
+                max_length=100,
+                description="Any name of yours for this attempt; sending it again returns the "
+                "same submission and charges nothing.",
+            ),
+        ] = "",
+        wait_seconds: Wait = 45.0,
+    ) -> SubmissionView:
+        """Submit one candidate kernel for judgement; costs one attempt whatever the verdict.
+
+        The answer has the verdict if it came within wait_seconds (at most 50), else a ticket and
+        state `queued` or `judging`: then call wait_submission with the ticket, do not submit
+        again. Judging goes on if this call is cut off. Set request_id so that a retried call
+        cannot be charged twice. While your directive is DRAFT, declare algorithm, dsl and layout,
+        and change at least one of them."""
+        agent = self._desk.caller()
+        ticket, charged = self._desk.host.submit(
+            agent,
+            source=source,
+            filename=filename,
+            files=files,
+            language=language,
+            entry_point=entry_point,
+            destination_passing=destination_passing,
+            binding=binding,
+            cflags=cflags,
+            summary=summary,
+            algorithm=algorithm,
+            dsl=dsl,
+            layout=layout,
+            model=model,
+            tokens=tokens,
+            cost=cost,
+            request_id=request_id,
+        )
+        view = await self._follow(agent, ticket, context, wait_seconds)
+        return view.model_copy(update={"charged": charged})
+
+    async def wait_submission(
+        self, context: Context[Any, Any], ticket: Ticket, wait_seconds: Wait = 45.0
+    ) -> SubmissionView:
+        """Wait for a submission of yours and return it, finished or not. Call it again while
+        `state` is `queued` or `judging`; costs nothing."""
+        return await self._follow(self._desk.caller(), ticket, context, wait_seconds)
+
+    async def cancel_submission(self, ticket: Ticket) -> SubmissionView:
+        """Take back a submission of yours that is still queued: it ends as REJECT `cancelled`,
+        stays charged, and does not count against you. Once judging has begun nothing changes, and
+        the answer says so."""
+        view = self._desk.host.cancel(self._desk.caller(), ticket)
+        await self._desk.notify()
+        return view
+
+    async def look(self, ticket: str) -> SubmissionView:
+        """Return a submission of the caller as it stands now."""
+        return self._desk.host.submission(self._desk.caller(), ticket)
+
+    async def _follow(
+        self, agent: str, ticket: str, context: Context[Any, Any], seconds: float
+    ) -> SubmissionView:
+        await self._desk.notify()
+        view = await follow(self._desk.host, agent, ticket, context, seconds)
+        await self._desk.notify()
+        return view
