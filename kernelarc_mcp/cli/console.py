@@ -1,0 +1,30 @@
+"""How commands speak: answers on standard output, everything else on standard error."""
+
+import json
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+USER_ERROR = 2
+"""Exit status where a command could not do what was asked."""
+
+
+class UserError(Exception):
+    """Something that the user can put right; the message is shown as one line."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's message on one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def print_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:
+    """Print one JSON document, alone on standard output."""
+    if isinstance(value, BaseModel):
+        print(value.model_dump_json(indent=2))
+    else:
+        print(json.dumps(value, indent=2, allow_nan=False))

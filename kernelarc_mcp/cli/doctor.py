@@ -1,0 +1,157 @@
+"""`doctor`: what this machine offers and what is missing."""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from typing import Literal
+
+from rich.table import Table
+
+from kernelarc_guard.lease import lock_dir
+from kernelarc_guard.model import Model
+from kernelarc_mcp.cache import cache_root
+from kernelarc_mcp.cli.console import out, print_json
+from kernelarc_mcp.cli.options import GuardPython, Json, guard_python, library
+
+_PROBE = """
+import importlib.util, json, sys
+found = {"python": sys.version.split()[0]}
+for name in ("torch", "numpy", "tvm_ffi", "kernelarc_guard"):
+    found[name] = importlib.util.find_spec(name) is not None
+if found["torch"]:
+    import torch
+    found["torch"] = torch.__version__
+    found["cuda"] = torch.cuda.device_count()
+print(json.dumps(found))
+"""
+
+
+class Finding(Model):
+    """One line of the doctor's report."""
+
+    name: str
+    state: Literal["ok", "warning", "missing"]
+    detail: str
+
+
+def doctor(guard: GuardPython = "", as_json: Json = False) -> None:
+    """Say what this machine offers: interpreter, compiler, torch, sandbox, device, cache."""
+    findings = examine(guard_python(guard))
+    if as_json:
+        print_json([finding.model_dump() for finding in findings])
+        return
+    colours = {"ok": "green", "warning": "yellow", "missing": "red"}
+    table = Table("check", "state", "detail")
+    for finding in findings:
+        colour = colours[finding.state]
+        table.add_row(finding.name, f"[{colour}]{finding.state}[/{colour}]", finding.detail)
+    out.print(table)
+
+
+def examine(python: str) -> list[Finding]:
+    """Return every finding, in the order they matter."""
+    return [
+        Finding(name="python", state="ok", detail=f"{platform.python_version()} {sys.executable}"),
+        *_guard(python),
+        _compiler(),
+        _cores(),
+        Finding(
+            name="sandbox",
+            state="warning",
+            detail="none: candidates run with resource limits and deadlines only; "
+            "judge only code you would run yourself",
+        ),
+        _device_locks(),
+        _writable("cache", str(cache_root())),
+        _problems(),
+    ]
+
+
+def _guard(python: str) -> list[Finding]:
+    try:
+        probe = subprocess.run(
+            [python, "-I", "-c", _PROBE],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        found = json.loads(probe.stdout)
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.strip().splitlines() or ["no message"])[-1]
+        return [Finding(name="guard python", state="missing", detail=f"{python}: {last}")]
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        return [Finding(name="guard python", state="missing", detail=f"{python}: {error}")]
+    findings = [Finding(name="guard python", state="ok", detail=f"{found['python']} {python}")]
+    for name in ("kernelarc_guard", "torch", "numpy", "tvm_ffi"):
+        present = found[name]
+        findings.append(
+            Finding(
+                name=name,
+                state="ok" if present else "missing",
+                detail=str(present) if isinstance(present, str) else "",
+            )
+            if present
+            else Finding(
+                name=name,
+                state="warning" if name == "tvm_ffi" else "missing",
+                detail="install kernelarc-mcp[guard] into that environment",
+            )
+        )
+    gpus = int(found.get("cuda", 0))
+    findings.append(
+        Finding(
+            name="cuda devices",
+            state="ok" if gpus else "warning",
+            detail=str(gpus) if gpus else "0: the CPU backend is what can be measured",
+        )
+    )
+    return findings
+
+
+def _compiler() -> Finding:
+    chosen = os.environ.get("CXX", "")
+    for name in filter(None, (chosen, "c++", "g++", "clang++")):
+        path = shutil.which(name)
+        if path is not None:
+            return Finding(name="C++ compiler", state="ok", detail=path)
+    return Finding(
+        name="C++ compiler", state="missing", detail="install g++ or clang++; C++ needs one"
+    )
+
+
+def _cores() -> Finding:
+    cores = len(os.sched_getaffinity(0))
+    return Finding(
+        name="cores",
+        state="ok" if cores > 1 else "warning",
+        detail=f"{cores}" + ("" if cores > 1 else ": measuring and serving share one core"),
+    )
+
+
+def _device_locks() -> Finding:
+    try:
+        return Finding(name="device locks", state="ok", detail=str(lock_dir()))
+    except OSError as error:
+        return Finding(name="device locks", state="missing", detail=str(error))
+
+
+def _writable(name: str, folder: str) -> Finding:
+    nearest = os.path.abspath(folder)
+    while not os.path.exists(nearest):
+        nearest = os.path.dirname(nearest)
+    fine = os.access(nearest, os.W_OK)
+    return Finding(
+        name=name,
+        state="ok" if fine else "missing",
+        detail=folder if fine else f"{folder}: {nearest} is not writable",
+    )
+
+
+def _problems() -> Finding:
+    names = ", ".join(library())
+    return Finding(name="problems", state="ok" if names else "missing", detail=names or "none")

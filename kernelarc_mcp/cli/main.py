@@ -1,0 +1,56 @@
+"""Entry point of the command line."""
+
+import sys
+
+import typer
+
+from kernelarc_guard.problem import ProblemError
+from kernelarc_guard.solution import SolutionError
+from kernelarc_mcp import __version__
+from kernelarc_mcp.cli.agent import agent_app
+from kernelarc_mcp.cli.console import USER_ERROR, UserError, err, one_line
+from kernelarc_mcp.cli.demo import demo
+from kernelarc_mcp.cli.doctor import doctor
+from kernelarc_mcp.cli.evaluate import evaluate
+from kernelarc_mcp.cli.new import new
+from kernelarc_mcp.cli.problems import problems
+from kernelarc_mcp.cli.report import report
+from kernelarc_mcp.cli.serve import serve
+from kernelarc_mcp.cli.status import status
+from kernelarc_mcp.cli.verify import verify
+from kernelarc_mcp.host.errors import HostError
+
+_USER_ERRORS = (UserError, HostError, ProblemError, SolutionError)
+
+app = typer.Typer(
+    name="kernelarc-mcp",
+    help="Many coding agents optimise one kernel together, judged by a guard.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(new)
+app.command()(serve)
+app.command()(status)
+app.command()(report)
+app.command()(verify)
+app.command()(evaluate)
+app.add_typer(agent_app, name="agent")
+app.command()(problems)
+app.command()(doctor)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error and status 2."""
+    try:
+        app()
+    except _USER_ERRORS as error:
+        err.print(f"kernelarc-mcp: {one_line(error)}", markup=False)
+        sys.exit(USER_ERROR)

@@ -1,0 +1,96 @@
+"""`new`: create a campaign."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+from rich.table import Table
+
+from kernelarc_guard.problem import Problem, read_problem
+from kernelarc_guard.solution import read_solution, seed_solution
+from kernelarc_mcp.cli.console import UserError, err, out, print_json
+from kernelarc_mcp.cli.options import Device, Json, ProblemOption, Workloads, problem_folder
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.settings import CampaignSettings
+
+
+def create_campaign(
+    folder: Path, problem: Problem, settings: CampaignSettings, seed: Path | None = None
+) -> list[tuple[str, str]]:
+    """Create a campaign and return its agents with their tokens, which are shown only now."""
+    definition = problem.definition
+    if seed is not None:
+        first = read_solution(seed, definition)
+    else:
+        own = Path(problem.folder) if problem.folder else None
+        first = None if own is None else seed_solution(own, definition)
+    return Host.create(folder, settings, problem, first)
+
+
+def settings_from(**values: object) -> CampaignSettings:
+    """Return campaign settings; UserError names the option that is not possible."""
+    try:
+        return CampaignSettings.model_validate(values)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in fault["loc"]) or "settings"
+        raise UserError(f"{where}: {fault['msg'].removeprefix('Value error, ')}") from None
+
+
+def new(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory to create the campaign in.")
+    ],
+    problem: ProblemOption,
+    agents: Annotated[
+        int, typer.Option(min=1, max=64, help="Expected agents: agent-1 to agent-N.")
+    ] = 1,
+    attempts: Annotated[int, typer.Option(min=1, help="Submissions of all agents together.")] = 100,
+    device: Device = "cpu",
+    pool: Annotated[
+        bool, typer.Option("--pool", help="One pool of attempts instead of equal shares.")
+    ] = False,
+    r_draft: Annotated[
+        int, typer.Option("--r-draft", min=1, help="Plateau length that forces a draft.")
+    ] = 5,
+    name: Annotated[
+        str, typer.Option(help="Campaign name.", show_default="the directory's name")
+    ] = "",
+    seed: Annotated[
+        Path | None,
+        typer.Option(help="Solution to start from.", show_default="the problem's own seed"),
+    ] = None,
+    memory: Annotated[str, typer.Option(help="Memory file shared with other campaigns.")] = "",
+    workloads: Workloads = "workload.jsonl",
+    as_json: Json = False,
+) -> None:
+    """Create a campaign. Prints one bearer token per agent, once."""
+    read = read_problem(problem_folder(problem), workloads)
+    for warning in read.warnings:
+        err.print(f"warning: {warning}", markup=False)
+    settings = settings_from(
+        name=name or folder.resolve().name,
+        problem=read.definition.name,
+        device=device,
+        agents=[f"agent-{number}" for number in range(1, agents + 1)],
+        attempts=attempts,
+        pool=pool,
+        r_draft=r_draft,
+        memory=memory,
+    )
+    tokens = create_campaign(folder, read, settings, seed)
+    if as_json:
+        print_json(
+            {
+                "campaign": str(folder.resolve()),
+                "tokens": [{"agent": agent, "token": token} for agent, token in tokens],
+            }
+        )
+        return
+    out.print(f"Campaign {settings.name} on {settings.problem}: {folder.resolve()}", markup=False)
+    table = Table("agent", "token (shown once)")
+    for agent, token in tokens:
+        table.add_row(agent, token)
+    out.print(table)
+    out.print(f"Next: kernelarc-mcp serve {folder} --http 127.0.0.1:8765", markup=False)

@@ -1,0 +1,63 @@
+"""Options that several commands share, and how they are read."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelarc_mcp.cli.console import UserError
+from kernelarc_mcp.data import data_dir
+
+GUARD_PYTHON_VARIABLE = "KERNELARC_GUARD_PYTHON"
+
+GuardPython = Annotated[
+    str,
+    typer.Option(
+        "--guard-python",
+        envvar=GUARD_PYTHON_VARIABLE,
+        help="Interpreter of the environment that has the guard's packages (torch).",
+        show_default="this interpreter",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+CampaignDir = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's directory.")]
+ProblemOption = Annotated[
+    str,
+    typer.Option(
+        "--problem", metavar="NAME|DIR", help="A problem of the library, or a problem folder."
+    ),
+]
+Device = Annotated[str, typer.Option("--device", help="Device to measure on.")]
+Workloads = Annotated[
+    str, typer.Option("--workloads", metavar="FILE", help="Workload file inside the folder.")
+]
+
+
+def guard_python(given: str) -> str:
+    """Return the interpreter to run the guard with: the given one, else this one."""
+    chosen = given or sys.executable
+    if not (os.path.isfile(chosen) and os.access(chosen, os.X_OK)):
+        raise UserError(f"--guard-python: {chosen} is not an executable file")
+    return chosen
+
+
+def library() -> dict[str, Path]:
+    """Return the problems that come with the project: name -> folder."""
+    root = data_dir("kernels")
+    if not root.is_dir():
+        return {}
+    return {p.parent.name: p.parent for p in sorted(root.glob("*/definition.json"))}
+
+
+def problem_folder(given: str) -> Path:
+    """Return the folder of a problem given by library name or path; UserError if there is none."""
+    known = library()
+    if given in known:
+        return known[given]
+    folder = Path(given)
+    if not folder.is_dir():
+        names = ", ".join(known) or "none here"
+        raise UserError(f"--problem: {given!r} is no folder and no library problem ({names})")
+    return folder
