@@ -29,6 +29,8 @@ class Schedule(Model):
     """Deadline of one call."""
     build_seconds: float = Field(default=120.0, gt=0)
     """Deadline of one compilation."""
+    calibration_pairs: int = Field(default=8, ge=2, le=1000)
+    """Pairs of the short calibration that a screen without one runs."""
     memory_bytes: int = Field(default=8 << 30, gt=0)
     """Address-space limit of a CPU runner or a builder."""
     evict_bytes: int = Field(default=64 << 20, ge=0)
@@ -50,6 +52,7 @@ class Calibrate(_Request):
     problem: Problem
     record: Solution
     pairs: int = Field(default=8, ge=2, le=1000)
+    parameters: Parameters = Parameters()
 
 
 class Screen(_Request):

@@ -63,10 +63,15 @@ REASONS: Final[dict[str, Reason]] = {
     "workload_regressed": _reason("REVERT", "Faster on the whole, but one workload got slower."),
     "fixed_inputs": _reason("ACCEPT", "No input of this problem can be redrawn, so no KEEP."),
     "close_to_record": _reason("ACCEPT", "Correct and within the band of the record."),
-    "gain_not_confirmed": _reason("ACCEPT", "A promising gain that the confirmation did not prove."),
+    "gain_not_confirmed": _reason(
+        "ACCEPT", "A promising gain that the confirmation did not prove."
+    ),
     "confirmed": _reason("KEEP", "The confirmation proved it faster than the record."),
     "guard_lost": _reason("REVERT", "The guard died twice while judging it."),
 }
+
+
+_ANY_STAGE: Final = frozenset({"guard_lost", "cancelled", "tampering"})
 
 
 def check_outcome(verdict: Verdict, reason: str, stage: Stage) -> None:
@@ -76,5 +81,5 @@ def check_outcome(verdict: Verdict, reason: str, stage: Stage) -> None:
         raise ValueError(f"unknown reason code {reason!r}")
     if verdict not in known.verdicts:
         raise ValueError(f"reason {reason!r} never comes with {verdict}")
-    if (verdict == "REJECT") != (stage in GATE) and reason not in {"guard_lost", "cancelled"}:
+    if (verdict == "REJECT") != (stage in GATE) and reason not in _ANY_STAGE:
         raise ValueError(f"{verdict} cannot come from stage {stage!r}")

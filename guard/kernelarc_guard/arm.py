@@ -1,0 +1,306 @@
+"""The guard's side of one runner: starts it, times its calls, reads what it returned (imports torch)."""
+
+import fcntl
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernelarc_guard import control
+from kernelarc_guard.buffers import BufferSet, extent, torch_dtype
+from kernelarc_guard.build import Built
+from kernelarc_guard.draws import Draw, Drawer
+from kernelarc_guard.faults import SolutionFault
+from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
+from kernelarc_guard.nurseries import Nursery
+from kernelarc_guard.protocol import Schedule
+from kernelarc_guard.solution import Solution
+from kernelarc_guard.window import DeadlinePassed, RunnerEnded, SelfWoken, Window
+
+_LOG_BYTES = 16 << 20
+"""What a runner may print in its life; the next write fails with EPERM."""
+_TAIL_BYTES = 2_000
+_SLACK = 1 << 20
+
+
+class Arm:
+    """One runner of one solution with its own buffers."""
+
+    def __init__(
+        self,
+        nursery: Nursery,
+        solution: Solution,
+        built: Built,
+        drawer: Drawer,
+        schedule: Schedule,
+        scratch: Path,
+        cores: frozenset[int],
+    ) -> None:
+        """Fork a runner and load the solution in it; raises SolutionFault if that fails."""
+        self._drawer = drawer
+        self._schedule = schedule
+        self._returns = not solution.spec.destination_passing_style
+        if not self._returns and drawer.scalar_outputs:
+            raise SolutionFault(
+                "bad_output_type",
+                f"outputs {', '.join(drawer.scalar_outputs)} are Python numbers: "
+                "only a value-returning solution can give them",
+            )
+        self._call = 0
+        self._first: set[int] = set()
+        self._sets = [drawer.buffers(w, outputs=not self._returns) for w in drawer.indices]
+        control_fd = os.memfd_create("kernelarc", os.MFD_CLOEXEC)
+        os.ftruncate(control_fd, control.SIZE)
+        self._page = control.ControlPage(mmap.mmap(control_fd, control.SIZE))
+        self._log_fd = _capped_file(_LOG_BYTES)
+        self._memory = -1
+        pid, self._channel = nursery.fork()
+        self._window = Window(pid)
+        os.sched_setaffinity(pid, cores)
+        try:
+            self._load(_setup(solution, built, drawer, self._sets, schedule, scratch), control_fd)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(control_fd)
+
+    def call(self, workload: int, draw: Draw, evict: bool = True) -> int:
+        """Run one call on fresh inputs and return its nanoseconds on the guard's clock."""
+        self._call += 1
+        buffers = self._sets[workload]
+        buffers.fill(draw.tensors)
+        self._page.set_scalars(draw.scalars)
+        self._page.order(self._call, control.RUN, workload)
+        if evict:
+            self._drawer.evict()
+        first = workload not in self._first
+        seconds = self._schedule.start_seconds if first else self._schedule.call_seconds
+        try:
+            self._window.check_still()
+            elapsed = self._window.go(seconds)
+        except DeadlinePassed:
+            raise SolutionFault(
+                "timeout", f"a call took more than {seconds:g} s", workload
+            ) from None
+        except RunnerEnded as ended:
+            raise SolutionFault("crashed", self._told(ended.how), workload) from None
+        except SelfWoken as woken:
+            raise SolutionFault("tampering", f"self-wake: {woken}", workload) from None
+        self._first.add(workload)
+        self._check_report(workload, buffers, draw)
+        return elapsed
+
+    def outputs(self, workload: int) -> dict[str, torch.Tensor]:
+        """Read the last call's outputs from the stopped process; raises SolutionFault on a breach."""
+        expected = self._drawer.output_specs(workload)
+        if not self._returns:
+            return {name: self._sets[workload].output(name) for name in expected}
+        _, _, count = self._page.read_report()
+        if count != len(expected):
+            raise SolutionFault(
+                "bad_output_count", f"returned {count} outputs; expected {len(expected)}", workload
+            )
+        taken: list[tuple[int, int]] = list(self._inputs_at)
+        read = {}
+        for index, (name, (shape, dtype)) in enumerate(expected.items()):
+            said = self._page.read_output(index)
+            if shape is None:
+                read[name] = _scalar(name, said, dtype, workload)
+            else:
+                read[name] = self._tensor(name, said, shape, dtype, taken, workload)
+        return read
+
+    def close(self) -> None:
+        """Kill the runner and release its memory."""
+        self._window.kill()
+        self._channel.close()
+        for buffers in self._sets:
+            buffers.close()
+        for fd in (self._memory, self._log_fd):
+            if fd >= 0:
+                os.close(fd)
+
+    def _load(self, setup: dict[str, Any], control_fd: int) -> None:
+        seconds = self._schedule.start_seconds
+        self._channel.settimeout(seconds)
+        fds = (control_fd, self._log_fd, *(one.fd for one in self._sets))
+        try:
+            send_frame(self._channel, setup, fds)
+            reply, _ = recv_frame(self._channel, MAX_REPLY, 0)
+            if "error" in reply:
+                raise SolutionFault(
+                    "build_failed", f"it did not load: {str(reply['error'])[:4000]}"
+                )
+            self._window.wait_stopped(seconds)
+            self._memory = os.open(f"/proc/{self._window.pid}/mem", os.O_RDONLY)
+            self._inputs_at = _mapped(self._window.pid, self._sets, self._drawer)
+        except TimeoutError:
+            raise SolutionFault("timeout", f"loading took more than {seconds:g} s") from None
+        except DeadlinePassed:
+            raise SolutionFault("timeout", f"loading took more than {seconds:g} s") from None
+        except RunnerEnded as ended:
+            raise SolutionFault("crashed", f"while loading, {self._told(ended.how)}") from None
+        except (FrameError, OSError) as error:
+            try:
+                self._window.wait_stopped(5.0)
+                how = str(error)
+            except RunnerEnded as ended:
+                how = ended.how
+            except DeadlinePassed:
+                how = str(error)
+            raise SolutionFault("crashed", f"while loading, {self._told(how)}") from error
+
+    def _check_report(self, workload: int, buffers: BufferSet, draw: Draw) -> None:
+        call, status, _ = self._page.read_report()
+        if status == control.RAISED:
+            raise SolutionFault("raised", self._page.read_error(), workload)
+        if status != control.DONE or call != self._call:
+            raise SolutionFault(
+                "tampering", "the process stopped before its call had returned", workload
+            )
+        near = buffers.broken_canary()
+        if near is not None:
+            raise SolutionFault("out_of_bounds_write", f"bytes next to {near!r} changed", workload)
+        for name in buffers.changed_inputs(draw.tensors):
+            if name not in self._drawer.mutable:
+                raise SolutionFault("input_modified", f"input {name!r} was written to", workload)
+
+    def _tensor(
+        self,
+        name: str,
+        said: control.Returned,
+        shape: tuple[int, ...],
+        dtype: str,
+        taken: list[tuple[int, int]],
+        workload: int,
+    ) -> torch.Tensor:
+        if said.kind != control.KIND_TENSOR:
+            raise SolutionFault(
+                "bad_output_type", f"output {name!r} is not a plain strided CPU tensor", workload
+            )
+        if said.shape != shape:
+            raise SolutionFault(
+                "bad_output_shape",
+                f"output {name!r} is {list(said.shape)}; expected {list(shape)}",
+                workload,
+            )
+        wanted = torch_dtype(dtype)
+        if said.dtype != str(wanted).removeprefix("torch."):
+            raise SolutionFault(
+                "bad_output_dtype", f"output {name!r} is {said.dtype}; expected {dtype}", workload
+            )
+        count = 1
+        for size in shape:
+            count *= size
+        span = extent(shape, said.strides)
+        if min(said.strides, default=0) < 0 or span * wanted.itemsize > (
+            16 * count * wanted.itemsize + _SLACK
+        ):
+            raise SolutionFault(
+                "bad_output_type", f"output {name!r} has strides {list(said.strides)}", workload
+            )
+        if span < count:
+            raise SolutionFault(
+                "output_alias", f"elements of output {name!r} share memory", workload
+            )
+        end = said.address + span * wanted.itemsize
+        if any(said.address < high and low < end for low, high in taken) and span:
+            raise SolutionFault(
+                "output_alias", f"output {name!r} shares memory with an input or output", workload
+            )
+        taken.append((said.address, end))
+        return (
+            self._read(name, said.address, span * wanted.itemsize, workload)
+            .view(wanted)
+            .as_strided(shape, said.strides)
+        )
+
+    def _read(self, name: str, address: int, nbytes: int, workload: int) -> torch.Tensor:
+        data = bytearray(max(nbytes, 1))
+        view, done = memoryview(data), 0
+        while done < nbytes:
+            try:
+                got = os.preadv(self._memory, [view[done:nbytes]], address + done)
+            except (OSError, OverflowError):
+                got = 0
+            if got == 0:
+                raise SolutionFault(
+                    "bad_output_type", f"output {name!r} points outside the process", workload
+                )
+            done += got
+        return torch.frombuffer(data, dtype=torch.uint8)[:nbytes]
+
+    def _told(self, how: str) -> str:
+        """Add the end of what the process wrote to its standard output and error."""
+        written = min(os.lseek(self._log_fd, 0, os.SEEK_CUR), _LOG_BYTES)
+        tail = os.pread(self._log_fd, min(written, _TAIL_BYTES), max(0, written - _TAIL_BYTES))
+        text = tail.decode("utf-8", "replace").strip()
+        return f"{how}; it wrote: {text}" if text else how
+
+
+def _setup(
+    solution: Solution,
+    built: Built,
+    drawer: Drawer,
+    sets: list[BufferSet],
+    schedule: Schedule,
+    scratch: Path,
+) -> dict[str, Any]:
+    binding = solution.binding or ("numpy" if "numpy" in solution.spec.languages else "python")
+    return {
+        "binding": binding,
+        "destination_passing": solution.spec.destination_passing_style,
+        "entry": str(built.entry),
+        "root": str(built.root),
+        "function": solution.entry_function,
+        "threads": drawer.threads,
+        "scratch": str(scratch),
+        "memory_bytes": schedule.memory_bytes,
+        "sets": [
+            {
+                "order": drawer.order,
+                "inputs": {n: s.describe() for n, s in one.inputs.items()},
+                "outputs": {n: s.describe() for n, s in one.outputs.items()},
+            }
+            for one in sets
+        ],
+    }
+
+
+def _capped_file(size: int) -> int:
+    """Return an anonymous file that cannot grow beyond `size`; its offset says what was written."""
+    fd = os.memfd_create("log", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    return fd
+
+
+def _scalar(name: str, said: control.Returned, dtype: str, workload: int) -> torch.Tensor:
+    if said.kind == control.KIND_FLOAT:
+        value: float = control.scalar_double(said.bits)
+    elif said.kind == control.KIND_INT:
+        value = said.bits
+    else:
+        raise SolutionFault("bad_output_type", f"output {name!r} is not a Python number", workload)
+    return torch.tensor(value, dtype=torch_dtype(dtype))
+
+
+def _mapped(pid: int, sets: list[BufferSet], drawer: Drawer) -> list[tuple[int, int]]:
+    """Return the address ranges of immutable inputs in the runner, from the kernel's own table."""
+    at = {os.fstat(one.fd).st_ino: one for one in sets}
+    ranges: list[tuple[int, int]] = []
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        parts = line.split(maxsplit=5)
+        one = at.get(int(parts[4])) if len(parts) > 5 and "memfd:" in parts[5] else None
+        if one is None:
+            continue
+        base = int(parts[0].split("-")[0], 16) - int(parts[2], 16)
+        ranges.extend(
+            (base + slot.offset, base + slot.offset + slot.nbytes)
+            for slot in one.inputs.values()
+            if slot.name not in drawer.mutable
+        )
+    return ranges

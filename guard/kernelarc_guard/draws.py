@@ -1,0 +1,81 @@
+"""What one call is given: fresh inputs, buffer layouts and cache eviction (imports torch)."""
+
+import secrets
+from dataclasses import dataclass
+
+import torch
+
+from kernelarc_guard.buffers import BufferSet
+from kernelarc_guard.inputs import make_inputs
+from kernelarc_guard.problem import Problem
+
+Inputs = dict[str, torch.Tensor | bool | int | float]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The inputs of one call."""
+
+    seed: int
+    inputs: Inputs
+
+    @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the tensor inputs."""
+        return {n: v for n, v in self.inputs.items() if isinstance(v, torch.Tensor)}
+
+    @property
+    def scalars(self) -> list[bool | int | float]:
+        """Return the Python scalars in the order of the call."""
+        return [v for v in self.inputs.values() if not isinstance(v, torch.Tensor)]
+
+
+class Drawer:
+    """Draws inputs for a problem's workloads and knows the layout they need."""
+
+    def __init__(self, problem: Problem, evict_bytes: int) -> None:
+        """Draw one sample per workload to learn shapes and strides."""
+        definition = problem.definition
+        self._problem = problem
+        self.indices = range(len(problem.workloads))
+        self.order = list(definition.inputs)
+        self.mutable = frozenset(definition.kernelarc.mutable_inputs)
+        self.threads = definition.kernelarc.threads
+        self._samples = [self.draw(index).tensors for index in self.indices]
+        self._outputs = []
+        for workload in problem.workloads:
+            resolved = definition.resolve(workload.axes)
+            self._outputs.append(
+                {
+                    name: (definition.output_shape(name, resolved), spec.dtype)
+                    for name, spec in definition.outputs.items()
+                }
+            )
+        self.scalar_outputs = [n for n, spec in definition.outputs.items() if spec.shape is None]
+        self._evict = torch.zeros(evict_bytes // 8, dtype=torch.int64)
+
+    def draw(self, workload: int) -> Draw:
+        """Return inputs from a fresh seed of the operating system."""
+        seed = secrets.randbits(63)
+        return Draw(seed, make_inputs(self._problem, self._problem.workloads[workload], seed))
+
+    def output_specs(self, workload: int) -> dict[str, tuple[tuple[int, ...] | None, str]]:
+        """Return each output's shape (None for a Python scalar) and dtype."""
+        return self._outputs[workload]
+
+    def buffers(self, workload: int, outputs: bool) -> BufferSet:
+        """Return new buffers for one arm; without `outputs` the solution returns its own."""
+        specs = {
+            name: (shape, dtype)
+            for name, (shape, dtype) in self._outputs[workload].items()
+            if outputs and shape is not None
+        }
+        return BufferSet(self._samples[workload], specs)
+
+    def elements(self, workload: int) -> int:
+        """Return the number of input elements, a measure of size."""
+        return sum(tensor.numel() for tensor in self._samples[workload].values())
+
+    def evict(self) -> None:
+        """Write through more memory than the caches hold."""
+        self._evict += 1

@@ -1,0 +1,332 @@
+"""The cascade: policy, build, smoke, correctness, then the screen or the confirmation (imports torch).
+
+One `Judge` lives as long as the guard process; it keeps nothing between requests but nurseries and
+the build cache.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kernelarc_guard import decide
+from kernelarc_guard.bench import Bench, Contestant, run_pair
+from kernelarc_guard.build import BuildFailed, build
+from kernelarc_guard.cores import PinnedAway
+from kernelarc_guard.correctness import check_workloads, smoke
+from kernelarc_guard.decide import Calibration, Decision
+from kernelarc_guard.draws import Drawer
+from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
+from kernelarc_guard.lease import DeviceLease
+from kernelarc_guard.nurseries import Nurseries, Nursery
+from kernelarc_guard.oracle import Oracle
+from kernelarc_guard.pairs import Block
+from kernelarc_guard.policy import check_policy
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.processes import sweep
+from kernelarc_guard.protocol import Calibrate, Confirm, PairTimes, Request, Result, Screen
+from kernelarc_guard.reasons import REASONS
+from kernelarc_guard.report import Outcome, Report, Tell
+from kernelarc_guard.solution import Solution
+from kernelarc_guard.workload import RANDOM
+
+PROTECTION = {"sandbox": "none", "limits": "rlimits and deadlines"}
+
+
+class Judge:
+    """Judges requests one after the other on one device."""
+
+    def __init__(self, log_path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)):
+        """Start the first nursery; `now` dates calibrations."""
+        self._nurseries = Nurseries(log_path)
+        self._now = now
+
+    def judge(self, request: Request, tell: Tell) -> Result:
+        """Answer one request; raises Refused where it cannot be judged."""
+        begin = time.monotonic()
+        if request.device != "cpu":
+            raise Refused(f"device {request.device!r}: this guard can measure on 'cpu'")
+        report = Report(request.id, request.op, tell)
+        cache = Path(request.cache_dir)
+        cache.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="kernelarc-"))
+        try:
+            _Case(request, report, self._nurseries, cache, scratch, self._now).run()
+        except Outcome as outcome:
+            report.settle(outcome)
+        finally:
+            left = sweep(self._nurseries.pids())
+            shutil.rmtree(scratch, ignore_errors=True)
+        if left:
+            report.observe(f"{left} processes were left behind and killed")
+        return report.result(PROTECTION, time.monotonic() - begin)
+
+    def warm(self) -> None:
+        """Prepare the next confirmation's nursery; nothing is being timed now."""
+        self._nurseries.warm_spare()
+
+    def close(self) -> None:
+        """End all processes."""
+        self._nurseries.close()
+
+
+class _Case:
+    """One request on its way through the stages."""
+
+    def __init__(
+        self,
+        request: Request,
+        report: Report,
+        nurseries: Nurseries,
+        cache: Path,
+        scratch: Path,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._request = request
+        self._report = report
+        self._nurseries = nurseries
+        self._cache = cache
+        self._scratch = scratch
+        self._now = now
+
+    def run(self) -> None:
+        request, report = self._request, self._report
+        report.watch(request.problem)
+        if isinstance(request, Screen):
+            with report.stage("policy"):
+                self._policy(request.candidate)
+        report.tell(report.now, "waiting for the device")
+        with DeviceLease(request.device) as lease:
+            report.lease = lease
+            if isinstance(request, Calibrate):
+                self._calibrate_only(request)
+            elif isinstance(request, Screen):
+                self._screen(request)
+            else:
+                self._confirm(request)
+            lease.ends()
+
+    def _calibrate_only(self, request: Calibrate) -> None:
+        record = self._record()
+        bench = self._bench()
+        nursery = self._nurseries.current()
+        with self._report.stage("timing"), PinnedAway(bench.drawer.threads):
+            self._report.calibration = self._calibrate(
+                bench, nursery, record, request.pairs, request.parameters
+            )
+
+    def _screen(self, request: Screen) -> None:
+        report = self._report
+        with report.stage("build"):
+            candidate = self._build_candidate(request)
+        record = self._record()
+        bench = self._bench()
+        nursery = self._nurseries.current()
+        with report.stage("smoke"):
+            arm = smoke(bench, nursery, candidate, report)
+        with report.stage("correctness"):
+            check_workloads(bench, nursery, candidate, arm, report)
+        if request.correctness_only:
+            return
+        with report.stage("timing"), PinnedAway(bench.drawer.threads):
+            calibration = request.calibration
+            if calibration is None:
+                calibration = self._calibrate(
+                    bench, nursery, record, request.schedule.calibration_pairs, request.parameters
+                )
+            report.calibration = calibration
+            values: list[float] = []
+
+            def step(pair: PairTimes) -> Decision | None:
+                values.append(self._value(pair))
+                return decide.screen(values, request.parameters, calibration, request.stake)
+
+            self._decide(bench, nursery, record, candidate, calibration.blocks_screen, step)
+
+    def _confirm(self, request: Confirm) -> None:
+        report = self._report
+        with report.stage("build"):
+            candidate = self._built(request.candidate)
+        record = self._record()
+        bench = self._bench()
+        nursery = self._nurseries.renew()
+        with report.stage("timing"), PinnedAway(bench.drawer.threads):
+            values: list[float] = []
+            by_workload: list[list[float]] = []
+
+            def step(pair: PairTimes) -> Decision | None:
+                values.append(self._value(pair))
+                by_workload.append(
+                    decide.workload_values(_blocks(pair), len(request.problem.workloads))
+                )
+                return decide.confirm(
+                    values, by_workload, request.parameters, request.calibration, request.stake
+                )
+
+            report.calibration = request.calibration
+            self._decide(
+                bench, nursery, record, candidate, request.calibration.blocks_confirm, step
+            )
+
+    def _decide(
+        self,
+        bench: Bench,
+        nursery: Nursery,
+        record: Contestant,
+        candidate: Contestant,
+        blocks: int,
+        step: Callable[[PairTimes], Decision | None],
+    ) -> None:
+        report = self._report
+        decision: Decision | None = None
+        while decision is None:
+            try:
+                pair = run_pair(bench, nursery, record, candidate, blocks, report.tick_block)
+            except CandidateFault as fault:
+                raise report.failure("timing", fault) from None
+            report.add_pair(pair)
+            decision = step(pair)
+        report.decide(decision)
+        if not _redrawn(self._request.problem):
+            report.withhold_keep()
+
+    def _calibrate(
+        self,
+        bench: Bench,
+        nursery: Nursery,
+        record: Contestant,
+        pairs: int,
+        parameters: decide.Parameters,
+    ) -> Calibration:
+        report, weights = self._report, self._request.problem.weights()
+        series: list[list[float]] = []
+        per_block, per_start = [], []
+        for index in range(pairs):
+            report.tell("timing", f"calibrating, pair {index + 1} of {pairs}")
+            begin = time.monotonic()
+            clock = _Marks()
+            try:
+                pair = run_pair(
+                    bench,
+                    nursery,
+                    record,
+                    record,
+                    parameters.blocks_confirm,
+                    clock.mark,
+                )
+            except CandidateFault as fault:
+                raise Refused(f"the record failed ({fault.reason}): {fault.detail}") from None
+            block, start = clock.seconds(begin)
+            per_block.append(block)
+            per_start.append(start)
+            series.append(decide.block_values(_blocks(pair), weights))
+        report.observe(f"calibrated here with {pairs} pairs of the record against itself")
+        return decide.calibrate_from(
+            device=self._request.device,
+            problem_digest=self._request.problem.digest,
+            at=self._now().isoformat(timespec="seconds"),
+            pair_blocks=series,
+            pair_seconds=sum(per_start) / pairs,
+            block_seconds=sum(per_block) / pairs,
+            parameters=parameters,
+        )
+
+    def _value(self, pair: PairTimes) -> float:
+        return decide.pair_value(_blocks(pair), self._request.problem.weights())
+
+    def _policy(self, candidate: Solution) -> None:
+        verdict = check_policy(candidate)
+        for seen in verdict.observations:
+            self._report.observe(seen)
+        if verdict.findings:
+            first = verdict.findings[0]
+            reason = "policy_syntax" if first.rule == "syntax" else "policy_forbidden"
+            lines = [f"{f.file}:{f.line}: {f.rule}: {f.message}" for f in verdict.findings[:10]]
+            raise self._report.failure(
+                "policy", SolutionFault(reason, f"{REASONS[reason].says} " + "; ".join(lines))
+            )
+
+    def _build_candidate(self, request: Screen) -> Contestant:
+        candidate = self._built(request.candidate)
+        digest = candidate.built.digest
+        earlier = request.known_binaries.get(digest)
+        if earlier is not None:
+            raise self._report.failure(
+                "duplicate",
+                SolutionFault("duplicate", f"it builds to the same binary as submission {earlier}"),
+            )
+        return candidate
+
+    def _built(self, solution: Solution) -> Contestant:
+        """Build the candidate; a failure is its verdict."""
+        try:
+            contestant = self._make(solution, "candidate")
+        except BuildFailed as failed:
+            self._report.messages = list(failed.messages)
+            raise self._report.failure(
+                "build", SolutionFault(failed.reason, failed.detail)
+            ) from None
+        self._report.binary = contestant.built.digest
+        self._report.messages = list(contestant.built.messages)
+        return contestant
+
+    def _record(self) -> Contestant:
+        try:
+            return self._make(self._request.record, "record")
+        except BuildFailed as failed:
+            raise Refused(f"the record does not build: {failed.detail}") from None
+
+    def _make(self, solution: Solution, role: str) -> Contestant:
+        schedule = self._request.schedule
+        built = build(
+            solution,
+            self._cache,
+            seconds=schedule.build_seconds,
+            memory_bytes=schedule.memory_bytes,
+        )
+        scratch = self._scratch / role
+        scratch.mkdir(exist_ok=True)
+        return Contestant(solution, built, scratch)
+
+    def _bench(self) -> Bench:
+        problem = self._request.problem
+        oracle = Oracle(problem)
+        return Bench(
+            problem,
+            self._request.schedule,
+            oracle,
+            Drawer(problem, self._request.schedule.evict_bytes),
+        )
+
+
+class _Marks:
+    """When the blocks of a calibration pair ended."""
+
+    def __init__(self) -> None:
+        self._at: list[float] = []
+
+    def mark(self) -> None:
+        self._at.append(time.monotonic())
+
+    def seconds(self, begin: float) -> tuple[float, float]:
+        """Return what one block and the start of the pair cost."""
+        first, last, more = self._at[0], self._at[-1], len(self._at) - 1
+        block = (last - first) / more if more else first - begin
+        return block, max(first - begin - block, 1e-3)
+
+
+def _redrawn(problem: Problem) -> bool:
+    """Say whether at least one input of every workload is drawn anew for each call."""
+    return all(
+        any(
+            workload.inputs.get(name, RANDOM).type in ("random", "custom")
+            for name in problem.definition.inputs
+        )
+        for workload in problem.workloads
+    )
+
+
+def _blocks(pair: PairTimes) -> list[Block]:
+    return [(block.record, block.candidate) for block in pair.blocks]

@@ -1,0 +1,59 @@
+"""The device lease: one measurement at a time on a device, whoever asks. Standard library and filelock.
+
+The guard process itself holds it, so that the lock is free the moment the guard is gone.
+"""
+
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from filelock import FileLock
+
+from kernelarc_guard.protocol import Lease
+
+
+def lock_dir() -> Path:
+    """Return the machine's directory of device locks, writable by every user; create it if needed."""
+    for root in (Path("/run/lock"), Path("/var/lock"), Path("/tmp")):
+        if root.is_dir() and os.access(root, os.W_OK | os.X_OK):
+            folder = root / "kernelarc"
+            if not folder.is_dir():
+                folder.mkdir(exist_ok=True)
+                folder.chmod(0o1777)
+            return folder
+    raise OSError("no directory for device locks: /run/lock, /var/lock and /tmp are not writable")
+
+
+class DeviceLease:
+    """Hold a device for one comparison."""
+
+    def __init__(self, device: str) -> None:
+        """Name the device; entering waits until it is free."""
+        self._device = device
+        self._lock = FileLock(lock_dir() / f"device-{device}.lock", mode=0o666)
+        self._from = 0
+        self._to = 0
+
+    def __enter__(self) -> Self:
+        self._lock.acquire()
+        self._from = time.monotonic_ns()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.ends()
+        self._lock.release()
+
+    def ends(self) -> None:
+        """Note the end of the lease."""
+        self._to = time.monotonic_ns()
+
+    def describe(self) -> Lease:
+        """Return when the device was held."""
+        return Lease(device=self._device, from_ns=self._from, to_ns=self._to or self._from)

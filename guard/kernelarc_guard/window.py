@@ -1,0 +1,106 @@
+"""Stop, fill, go, seal: one timed call with both ends owned by the guard. Standard library only.
+
+A runner stops itself when a call is done. The guard wakes it (t0) and polls for its next stop (t1).
+Between two windows it must not run: a stopped process can arrange to be woken by a timer, so the
+guard checks that nobody continued it and that its CPU clock stood still.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+Clock = Callable[[], int]
+"""Monotonic nanoseconds."""
+
+_STOP_OR_END = os.WSTOPPED | os.WEXITED | os.WNOHANG
+
+
+class RunnerEnded(Exception):
+    """The runner's process is gone; `how` says how it ended."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(how)
+        self.how = how
+
+
+class DeadlinePassed(Exception):
+    """The runner did not stop in time."""
+
+
+class SelfWoken(Exception):
+    """The runner ran while it had to stand still."""
+
+
+@dataclass
+class Window:
+    """The windows of one runner, which must be a child of this process."""
+
+    pid: int
+    clock: Clock = time.perf_counter_ns
+    ended: bool = False
+    _cpu_at_stop: int = field(default=-1)
+
+    def wait_stopped(self, seconds: float) -> None:
+        """Wait for the next stop without timing it."""
+        self._poll(self.clock() + int(seconds * 1e9), pause=0.0005)
+        self._cpu_at_stop = self._cpu_ns()
+
+    def check_still(self) -> None:
+        """Raise SelfWoken if the runner has run since its last stop, RunnerEnded if it is gone."""
+        if self.ended:
+            raise RunnerEnded("it had ended before")
+        seen = os.waitid(os.P_PID, self.pid, os.WCONTINUED | os.WEXITED | os.WNOHANG)
+        if seen is not None and seen.si_code != os.CLD_CONTINUED:
+            self.ended = True
+            raise RunnerEnded(_how(seen.si_code, seen.si_status))
+        if seen is not None or self._cpu_ns() != self._cpu_at_stop:
+            raise SelfWoken("the process ran between two windows")
+
+    def go(self, seconds: float) -> int:
+        """Wake the runner, wait for its next stop and return the nanoseconds between."""
+        clock, waitid, pid = self.clock, os.waitid, self.pid
+        begin = clock()
+        limit = begin + int(seconds * 1e9)
+        os.kill(pid, signal.SIGCONT)
+        while (seen := waitid(os.P_PID, pid, _STOP_OR_END)) is None:
+            if clock() > limit:
+                raise DeadlinePassed(f"no stop within {seconds:g} s")
+        end = clock()
+        self._settle(seen)
+        self._cpu_at_stop = self._cpu_ns()
+        return end - begin
+
+    def kill(self) -> None:
+        """Kill the runner with its process group and reap it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if not self.ended:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.ended = True
+
+    def _poll(self, limit: int, pause: float) -> None:
+        while (seen := os.waitid(os.P_PID, self.pid, _STOP_OR_END)) is None:
+            if self.clock() > limit:
+                raise DeadlinePassed("no stop before the deadline")
+            time.sleep(pause)
+        self._settle(seen)
+
+    def _settle(self, seen: os.waitid_result) -> None:
+        if seen.si_code != os.CLD_STOPPED:
+            self.ended = True
+            raise RunnerEnded(_how(seen.si_code, seen.si_status))
+
+    def _cpu_ns(self) -> int:
+        # The kernel's id of another process's CPU clock: clock_getcpuclockid(3).
+        return time.clock_gettime_ns((~self.pid << 3) | 2)
+
+
+def _how(code: int, status: int) -> str:
+    if code == os.CLD_EXITED:
+        return f"it exited with status {status}"
+    return f"it was killed by {signal.Signals(status).name}"
