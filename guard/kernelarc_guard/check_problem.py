@@ -1,0 +1,117 @@
+"""Is a problem one that can be judged at all? (imports torch)"""
+
+import math
+from typing import Final
+
+import torch
+
+from kernelarc_guard.inputs import InputError, Value, make_inputs, redrawn
+from kernelarc_guard.oracle import Oracle, OracleError
+from kernelarc_guard.problem import Problem, ProblemError
+from kernelarc_guard.tolerance import compare
+from kernelarc_guard.workload import Workload
+
+_SEEDS: Final = (11, 12, 13)
+
+
+def check_problem(problem: Problem) -> list[str]:
+    """Raise ProblemError for a problem that would accept nonsense; return what else was seen.
+
+    Refused: a reference that fails, one that its own tolerance rejects, a problem whose every
+    workload accepts zeros, and one whose outputs do not depend on its inputs. Workloads are tried
+    from the smallest on, and only until each question has its good answer.
+    """
+    workloads = by_size(problem)
+    if not workloads:
+        raise ProblemError("workloads: every output is empty; expected one that is not")
+    try:
+        oracle = Oracle(problem)
+        _agrees_with_itself(problem, oracle, workloads[0])
+        _refuses_zeros(problem, oracle, workloads)
+        notes = _depends_on_inputs(problem, oracle, workloads)
+    except (OracleError, InputError) as error:
+        raise ProblemError(f"definition.json: {error}") from None
+    return [*oracle.observations, *notes]
+
+
+def by_size(problem: Problem) -> list[Workload]:
+    """Return the workloads whose outputs are not all empty, the smallest first."""
+    definition = problem.definition
+
+    def sizes(workload: Workload) -> tuple[int, int]:
+        resolved = definition.resolve(workload.axes)
+        inputs = [definition.input_shape(name, resolved) or () for name in definition.inputs]
+        outputs = [definition.output_shape(name, resolved) or () for name in definition.outputs]
+        return sum(map(math.prod, outputs)), sum(map(math.prod, inputs))
+
+    sized = [(sizes(workload), place) for place, workload in enumerate(problem.workloads)]
+    filled = sorted((sum(size), place) for size, place in sized if size[0])
+    return [problem.workloads[place] for _, place in filled]
+
+
+def _inputs(problem: Problem, workload: Workload, seed: int) -> dict[str, Value]:
+    return make_inputs(problem.definition, workload, seed, folder=problem.folder)
+
+
+def _agrees_with_itself(problem: Problem, oracle: Oracle, workload: Workload) -> None:
+    for seed in _SEEDS:
+        inputs = _inputs(problem, workload, seed)
+        result = compare(
+            oracle.reference_outputs(workload, inputs),
+            oracle.expected(workload, inputs),
+            workload.tolerance,
+            problem.definition,
+        )
+        if not result.ok:
+            raise ProblemError(
+                f"workload {workload.uuid}: tolerance: rejects the reference itself in its "
+                f"declared precision: {result.detail}"
+            )
+
+
+def _refuses_zeros(problem: Problem, oracle: Oracle, workloads: list[Workload]) -> None:
+    for workload in workloads:
+        expected = oracle.expected(workload, _inputs(problem, workload, _SEEDS[0]))
+        zeros = {name: torch.zeros_like(one) for name, one in expected.items()}
+        # Without the rule against zeros: a constant of 1e-30 would pass where zeros would.
+        if not compare(
+            zeros, expected, workload.tolerance, problem.definition, refuse_zeros=False
+        ).ok:
+            return
+    raise ProblemError("workloads: tolerance: accepts outputs that are all zero on every workload")
+
+
+def _depends_on_inputs(problem: Problem, oracle: Oracle, workloads: list[Workload]) -> list[str]:
+    """Return what to note; ProblemError where other inputs never give another answer."""
+    drawn_again = False
+    for workload in workloads:
+        if not redrawn(problem.definition, workload):
+            continue
+        first, *others = (_inputs(problem, workload, seed) for seed in _SEEDS)
+        for other in others:
+            if _same(first, other):
+                continue
+            drawn_again = True
+            if not compare(
+                oracle.expected(workload, other),
+                oracle.expected(workload, first),
+                workload.tolerance,
+                problem.definition,
+            ).ok:
+                return []
+    if not drawn_again:
+        return ["fixed_inputs: no workload gives other inputs for another seed"]
+    raise ProblemError(
+        "workloads: other inputs never change the outputs by more than the tolerance"
+    )
+
+
+def _same(first: dict[str, Value], second: dict[str, Value]) -> bool:
+    for name, value in first.items():
+        other = second[name]
+        if isinstance(value, torch.Tensor) and isinstance(other, torch.Tensor):
+            if not torch.equal(value.nan_to_num(), other.nan_to_num()):
+                return False
+        elif value != other:
+            return False
+    return True

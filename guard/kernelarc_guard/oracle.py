@@ -1,0 +1,146 @@
+"""The right answer, computed in the guard and nowhere else (imports torch)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from kernelarc_guard.definition import Definition
+from kernelarc_guard.dtypes import is_float, stored_shape, torch_dtype
+from kernelarc_guard.inputs import Value
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.reference import FAILURES, load_reference, one_line
+from kernelarc_guard.workload import Workload
+
+
+class OracleError(ValueError):
+    """The reference failed or does not keep its own definition; one line."""
+
+
+class Oracle:
+    """One problem's reference, loaded once.
+
+    Inputs are copied before every run, so a reference that writes to them changes nothing here.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        """Load the reference; raises OracleError where it cannot be."""
+        self.definition: Definition = problem.definition
+        self.observations: list[str] = []
+        """What was seen about the reference and decided nothing, each once."""
+        try:
+            self._run = load_reference(self.definition.reference).run
+        except FAILURES as error:
+            raise OracleError(f"reference: cannot be loaded: {one_line(error)}") from None
+
+    def reference_outputs(
+        self, workload: Workload, inputs: Mapping[str, Value]
+    ) -> dict[str, torch.Tensor]:
+        """Run the reference in the declared precision; outputs have the declared dtypes."""
+        outputs = self._outputs(workload, {name: _copy(inputs[name]) for name in inputs})
+        for name, spec in self.definition.outputs.items():
+            dtype = torch_dtype(spec.dtype)
+            if outputs[name].dtype is not dtype:
+                self._observe(f"reference: output {name} is {outputs[name].dtype}, not {dtype}")
+                outputs[name] = outputs[name].to(dtype)
+        return outputs
+
+    def expected(self, workload: Workload, inputs: Mapping[str, Value]) -> dict[str, torch.Tensor]:
+        """Run the reference in float64; floating outputs are float64 tensors.
+
+        Integer outputs, and values that are not finite, are those of the declared precision: that
+        is what the definition promises. A reference that fails in float64, or a definition whose
+        oracle is `declared`, gives the declared precision throughout.
+        """
+        declared = self.reference_outputs(workload, inputs)
+        exact = self._in_float64(workload, inputs)
+        return {
+            name: _merged(declared[name], exact[name]) if exact is not None else _wide(one)
+            for name, one in declared.items()
+        }
+
+    def _in_float64(
+        self, workload: Workload, inputs: Mapping[str, Value]
+    ) -> dict[str, torch.Tensor] | None:
+        if self.definition.kernelarc.oracle == "declared":
+            return None
+        try:
+            return self._outputs(workload, {name: _double(inputs[name]) for name in inputs})
+        except OracleError as error:
+            self._observe(f"oracle in declared precision, float64 failed: {error}")
+            return None
+
+    def _outputs(self, workload: Workload, inputs: dict[str, Value]) -> dict[str, torch.Tensor]:
+        arguments = [inputs[name] for name in self.definition.inputs]
+        try:
+            with torch.no_grad():
+                returned = self._run(*arguments)
+        except FAILURES as error:
+            raise OracleError(f"reference: raised {one_line(error)}") from None
+        by_name = _by_name(returned, self.definition)
+        resolved = self.definition.resolve(workload.axes)
+        for name, tensor in by_name.items():
+            shape = self.definition.output_shape(name, resolved) or ()
+            shape = stored_shape(self.definition.outputs[name], shape)
+            if tuple(tensor.shape) != shape:
+                raise OracleError(
+                    f"reference: output {name} has shape {list(tensor.shape)}; "
+                    f"the definition says {list(shape)}"
+                )
+        return by_name
+
+    def _observe(self, line: str) -> None:
+        if line not in self.observations:
+            self.observations.append(line)
+
+
+def _by_name(returned: Any, definition: Definition) -> dict[str, torch.Tensor]:
+    names = list(definition.outputs)
+    if isinstance(returned, dict):
+        if set(returned) != set(names):
+            raise OracleError(
+                f"reference: returned {', '.join(map(str, returned))}; expected {', '.join(names)}"
+            )
+        values = [returned[name] for name in names]
+    elif isinstance(returned, tuple | list):
+        values = list(returned)
+    else:
+        values = [returned]
+    if len(values) != len(names):
+        raise OracleError(f"reference: returned {len(values)} outputs; expected {len(names)}")
+    return {
+        name: _as_tensor(name, value, definition) for name, value in zip(names, values, strict=True)
+    }
+
+
+def _as_tensor(name: str, value: Any, definition: Definition) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, bool | int | float):
+        return torch.tensor(value, dtype=torch_dtype(definition.outputs[name].dtype))
+    raise OracleError(f"reference: output {name} is a {type(value).__name__}; expected a tensor")
+
+
+def _copy(value: Value) -> Value:
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _double(value: Value) -> Value:
+    if isinstance(value, torch.Tensor) and is_float(value.dtype):
+        # A float64 input would be handed over as it is, and the reference may write to it.
+        return value.to(torch.float64, copy=True)
+    return _copy(value)
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.float64) if is_float(tensor.dtype) else tensor
+
+
+def _merged(declared: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    if not is_float(declared.dtype) or not is_float(exact.dtype):
+        return _wide(declared)
+    exact, wide = exact.to(torch.float64), declared.to(torch.float64)
+    # A sum is finite only if all its terms are: cheaper than looking at each in the usual case.
+    if bool(torch.isfinite(wide.sum() + exact.sum())):
+        return exact
+    return torch.where(torch.isfinite(wide) & torch.isfinite(exact), exact, wide)

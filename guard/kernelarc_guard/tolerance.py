@@ -1,0 +1,271 @@
+"""Comparing outputs with the expected ones (imports torch).
+
+An element matches where |actual - expected| <= max_atol + max_rtol * |expected|. Beyond that rule of
+SOL-ExecBench: what is not finite must be so in both and the same, integers never pass through a
+floating type, and an output that is all zero where the expected one is not fails.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import torch
+
+from kernelarc_guard.definition import Definition
+from kernelarc_guard.dtypes import is_float, torch_dtype
+from kernelarc_guard.workload import Tolerance
+
+_BIGGEST: Final = torch.finfo(torch.float64).max
+_PIECE: Final = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """How the outputs of one call compare; errors are over finite elements of all outputs."""
+
+    ok: bool
+    reason: Literal["wrong_result", "wrong_nonfinite"] | None = None
+    max_absolute_error: float = 0.0
+    max_relative_error: float = 0.0
+    """Largest |actual - expected| / (|expected| + 1e-8)."""
+    matched_ratio: float = 1.0
+    """Of the output that matches worst."""
+    detail: str = ""
+    """The first output that fails and its worst element."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What a tolerance mode makes of a workload's tolerance."""
+
+    bound: Callable[[torch.Tensor, Tolerance], torch.Tensor]
+    """|expected| -> largest error allowed, elementwise; may reuse its argument's memory."""
+    ratio: Callable[[Tolerance], float]
+    """The share of elements that must match."""
+    relative_integers: bool
+    """Does max_rtol apply to integer outputs?"""
+
+
+def _sum_of_bounds(magnitude: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
+    return magnitude.mul_(tolerance.max_rtol).add_(tolerance.max_atol)
+
+
+def _either_bound(magnitude: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
+    return magnitude.add_(1e-8).mul_(tolerance.max_rtol).clamp_min_(tolerance.max_atol)
+
+
+MODES: Final[dict[str, Mode]] = {
+    "strict": Mode(_sum_of_bounds, lambda _: 1.0, relative_integers=False),
+    "sol": Mode(_sum_of_bounds, lambda t: t.required_matched_ratio, relative_integers=True),
+    "flashinfer": Mode(_either_bound, lambda _: 1.0, relative_integers=True),
+}
+"""Tolerance modes by name.
+
+`strict` is `sol` with every element required and no relative tolerance on integers (an index that
+is one in ten thousand off is wrong). It does not yet bound the error by a multiple of the
+reference's own error in declared precision. `flashinfer` accepts an element within either bound.
+"""
+
+
+def compare(
+    actual: Mapping[str, torch.Tensor],
+    expected: Mapping[str, torch.Tensor],
+    tolerance: Tolerance,
+    definition: Definition,
+    *,
+    refuse_zeros: bool = True,
+) -> Comparison:
+    """Compare every output of the definition, under the definition's tolerance mode.
+
+    `actual` has the declared dtypes, `expected` is what the oracle returns; shapes must be equal
+    (ValueError otherwise). All outputs are measured even after one fails.
+    """
+    mode = MODES[definition.kernelarc.tolerance]
+    results = [
+        _compare_one(name, actual[name], expected[name], tolerance, mode, refuse_zeros)
+        for name in definition.outputs
+    ]
+    failed = next((result for result in results if not result.ok), None)
+    return Comparison(
+        ok=failed is None,
+        reason=failed.reason if failed else None,
+        max_absolute_error=max(result.max_absolute_error for result in results),
+        max_relative_error=max(result.max_relative_error for result in results),
+        matched_ratio=min(result.matched_ratio for result in results),
+        detail=failed.detail if failed else "",
+    )
+
+
+def _compare_one(
+    name: str,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    tolerance: Tolerance,
+    mode: Mode,
+    refuse_zeros: bool,
+) -> Comparison:
+    if actual.shape != expected.shape:
+        raise ValueError(
+            f"output {name}: shape {list(actual.shape)} against {list(expected.shape)}"
+        )
+    if expected.numel() == 0:
+        return Comparison(ok=True)
+    if not is_float(actual.dtype):
+        return _compare_integers(name, actual, expected, tolerance, mode)
+    if refuse_zeros and _only_zeros(actual) and bool(expected.to(actual.dtype).any()):
+        return _all_zero(name, expected)
+    passed = _fast_pass(actual, expected, tolerance, mode)
+    if passed is not None:
+        return passed
+    got, wanted = actual.to(torch.float64), expected.to(torch.float64)
+    error = (got - wanted).abs_()
+    bound = mode.bound(wanted.abs(), tolerance)
+    largest = float(error.max())
+    if largest != largest or largest == float("inf"):
+        odd = _nonfinite_mismatch(got, wanted)
+        if odd is not None:
+            return _nonfinite(name, odd, got, wanted, error)
+        # What is left is equal where it is not finite: no error there.
+        error[~torch.isfinite(wanted)] = 0.0
+        largest = float(error.max())
+    return _judged(name, actual, wanted, error, bound, largest, tolerance, mode)
+
+
+def _fast_pass(
+    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, mode: Mode
+) -> Comparison | None:
+    """Return the comparison of finite outputs that match; None sends the rest the slow way.
+
+    Works on pieces that stay in the cache: whole-tensor temporaries cost three times as much.
+    """
+    got_all, wanted_all = actual.reshape(-1), expected.reshape(-1)
+    count = got_all.numel()
+    largest = relative = 0.0
+    matched = 0
+    for start in range(0, count, _PIECE):
+        wanted = wanted_all[start : start + _PIECE].to(torch.float64)
+        error = got_all[start : start + _PIECE].to(torch.float64).sub_(wanted).abs_()
+        worst = float(error.max())
+        if not worst <= _BIGGEST:
+            return None
+        magnitude = wanted.abs()
+        relative = max(relative, float((error / (magnitude + 1e-8)).max()))
+        matched += int(torch.count_nonzero(error <= mode.bound(magnitude, tolerance)))
+        largest = max(largest, worst)
+    cap = tolerance.max_error_cap
+    if matched / count < mode.ratio(tolerance) or (cap is not None and largest > cap):
+        return None
+    return Comparison(
+        ok=True,
+        max_absolute_error=largest,
+        max_relative_error=relative,
+        matched_ratio=matched / count,
+    )
+
+
+def _judged(
+    name: str,
+    actual: torch.Tensor,
+    wanted: torch.Tensor,
+    error: torch.Tensor,
+    bound: torch.Tensor,
+    largest: float,
+    tolerance: Tolerance,
+    mode: Mode,
+) -> Comparison:
+    count = error.numel()
+    # Not "greater than": where the expected value is infinite so is the bound, and that matches.
+    outside = count - int(torch.count_nonzero(error <= bound))
+    ratio = (count - outside) / count
+    relative = error / wanted.abs().add_(1e-8)
+    worst_relative = float(relative.nan_to_num_(nan=0.0).max())
+    capped = tolerance.max_error_cap is not None and largest > tolerance.max_error_cap
+    ok = ratio >= mode.ratio(tolerance) and not capped
+    detail = ""
+    if not ok:
+        worst = (error - bound).nan_to_num_(nan=0.0) if outside else error
+        at = _index(worst.argmax(), error.shape)
+        allowed = tolerance.max_error_cap if capped and not outside else float(bound[at])
+        detail = (
+            f"output {name} at {list(at)}: got {actual[at].item():.9g}, wanted "
+            f"{float(wanted[at]):.9g}, off by {float(error[at]):.3g} where {allowed:.3g} is "
+            f"allowed; {outside} of {count} elements are outside the tolerance"
+        )
+    return Comparison(
+        ok=ok,
+        reason=None if ok else "wrong_result",
+        max_absolute_error=min(largest, _BIGGEST),
+        max_relative_error=min(worst_relative, _BIGGEST),
+        matched_ratio=ratio,
+        detail=detail,
+    )
+
+
+def _compare_integers(
+    name: str, actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, mode: Mode
+) -> Comparison:
+    if actual.dtype is torch_dtype("float4_e2m1"):
+        actual, expected = actual.view(torch.uint8), expected.view(torch.uint8)
+    got, wanted = actual.to(torch.int64), expected.to(torch.int64)
+    if torch.equal(got, wanted):
+        return Comparison(ok=True)
+    if not mode.relative_integers:
+        tolerance = tolerance.model_copy(update={"max_rtol": 0.0})
+    # The difference wraps where it leaves int64; a float64 difference then tells it is large.
+    exact = (got - wanted).abs_().to(torch.float64)
+    error = torch.maximum(exact, (got.to(torch.float64) - wanted.to(torch.float64)).abs_())
+    error[got == wanted] = 0.0
+    wide = wanted.to(torch.float64)
+    bound = mode.bound(wide.abs(), tolerance)
+    return _judged(name, got, wide, error, bound, float(error.max()), tolerance, mode)
+
+
+def _only_zeros(tensor: torch.Tensor) -> bool:
+    flat = tensor.reshape(-1)
+    # Nearly every output shows a value at once; only a suspicious one is read whole.
+    return not bool(flat[:64].to(torch.float32).any()) and not bool(flat.to(torch.float64).any())
+
+
+def _all_zero(name: str, expected: torch.Tensor) -> Comparison:
+    wanted = expected.to(torch.float64).nan_to_num()
+    largest = float(wanted.abs().max())
+    return Comparison(
+        ok=False,
+        reason="wrong_result",
+        max_absolute_error=largest,
+        max_relative_error=1.0,
+        matched_ratio=float((wanted == 0).to(torch.float64).mean()),
+        detail=f"output {name}: all zero, where values up to {largest:.6g} are expected",
+    )
+
+
+def _nonfinite_mismatch(got: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor | None:
+    """Return where one of the two is not finite and the other is not the same."""
+    odd = (~torch.isfinite(got)) | (~torch.isfinite(wanted))
+    same = (got == wanted) | (torch.isnan(got) & torch.isnan(wanted))
+    odd &= ~same
+    return odd if bool(odd.any()) else None
+
+
+def _nonfinite(
+    name: str, odd: torch.Tensor, got: torch.Tensor, wanted: torch.Tensor, error: torch.Tensor
+) -> Comparison:
+    at = _index(odd.reshape(-1).to(torch.uint8).argmax(), odd.shape)
+    count = int(odd.sum())
+    finite = error.nan_to_num(nan=0.0, posinf=0.0)
+    relative = (finite / wanted.abs().add_(1e-8)).nan_to_num_(nan=0.0, posinf=0.0)
+    return Comparison(
+        ok=False,
+        reason="wrong_nonfinite",
+        max_absolute_error=float(finite.max()),
+        max_relative_error=float(relative.max()),
+        matched_ratio=1.0 - count / odd.numel(),
+        detail=(
+            f"output {name} at {list(at)}: got {float(got[at]):.9g}, wanted "
+            f"{float(wanted[at]):.9g}; {count} of {odd.numel()} elements differ in being finite"
+        ),
+    )
+
+
+def _index(flat: torch.Tensor, shape: torch.Size) -> tuple[int, ...]:
+    return tuple(int(one) for one in torch.unravel_index(flat, shape))
