@@ -1,0 +1,83 @@
+"""The policy stage: refuse, before anything runs, what no honest kernel needs; light.
+
+Python is parsed, never searched as text. What is merely doubtful is noted. Native sources are
+only looked at for being there; their build and the isolation decide about the rest.
+"""
+
+import ast
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kernelarc_guard.policy_rules import DOUBTFUL, FORBIDDEN, Rule
+from kernelarc_guard.pynames import Names
+from kernelarc_guard.solution import Solution, SourceFile
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place in a source that a rule refuses."""
+
+    file: str
+    line: int
+    rule: str
+    message: str
+
+    @property
+    def reason(self) -> str:
+        """Return the reason code of a rejection for this finding."""
+        return "policy_syntax" if self.rule in {"syntax", "empty"} else "policy_forbidden"
+
+
+def check_policy(solution: Solution) -> list[Finding]:
+    """Return everything the policy refuses in a solution; empty where it may go on."""
+    findings = [
+        Finding(source.path, 1, "empty", "has no code")
+        for source in solution.sources
+        if source.path == solution.entry_file and not source.content.strip()
+    ]
+    for source in _python(solution):
+        tree = _parse(source)
+        if isinstance(tree, Finding):
+            findings.append(tree)
+        else:
+            findings += _apply(source.path, Names(tree), FORBIDDEN)
+    return findings
+
+
+def policy_observations(solution: Solution) -> list[str]:
+    """Return what is worth noting in a solution but decides nothing, one line each."""
+    noted = []
+    for source in _python(solution):
+        tree = _parse(source)
+        if not isinstance(tree, Finding):
+            for hit in _apply(source.path, Names(tree), DOUBTFUL):
+                noted.append(f"{hit.rule}: {hit.file}:{hit.line} {hit.message}")
+    return noted
+
+
+def _python(solution: Solution) -> Iterator[SourceFile]:
+    if not solution.is_native:
+        yield from (source for source in solution.sources if source.path.endswith(".py"))
+
+
+def _parse(source: SourceFile) -> ast.Module | Finding:
+    try:
+        with warnings.catch_warnings():
+            # A dubious escape is no reason to refuse, and its warning is not ours to show.
+            warnings.simplefilter("ignore")
+            return ast.parse(source.content, filename=source.path)
+    except SyntaxError as error:
+        return Finding(source.path, error.lineno or 1, "syntax", error.msg)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return Finding(source.path, 1, "syntax", f"{type(error).__name__}: {error}")
+
+
+def _apply(path: str, names: Names, rules: Sequence[Rule]) -> list[Finding]:
+    """Return the hits of the rules, by line, each message once per line."""
+    hits = {
+        Finding(path, line, rule.__name__, message): None
+        for rule in rules
+        for line, message in rule(names)
+    }
+    return sorted(hits, key=lambda hit: hit.line)
