@@ -39,6 +39,11 @@ class RepairedInput(io.BufferedIOBase):
         self._source = source
         self._rest = b""
 
+    @property
+    def name(self) -> str:
+        """Return what error messages call it."""
+        return "<repaired input>"
+
     def readable(self) -> bool:
         """Return True."""
         return True

@@ -1,0 +1,54 @@
+"""`agent`: who may take part in a campaign."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelarc_mcp.cli.console import out, print_json
+from kernelarc_mcp.cli.options import CampaignDir, Json
+from kernelarc_mcp.host.campaign import Campaign, add_agent, open_campaign, revoke_agent
+
+agent_app = typer.Typer(help="Add agents to a campaign, or revoke their tokens.")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.")]
+
+
+@agent_app.command()
+def add(
+    folder: CampaignDir,
+    name: Name,
+    attempts: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Attempts a new agent brings with it (none where there is a pool)."
+        ),
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Let an agent in and print its token, once. A known agent gets one more token."""
+    with _opened(folder) as campaign:
+        token = add_agent(campaign, name, attempts)
+    if as_json:
+        print_json({"agent": name, "token": token})
+    else:
+        out.print(f"{name}: {token}", markup=False)
+        out.print("It is shown only now.")
+
+
+@agent_app.command()
+def revoke(folder: CampaignDir, name: Name) -> None:
+    """Revoke all tokens of an agent; what it did stays."""
+    with _opened(folder) as campaign:
+        count = revoke_agent(campaign, name)
+    out.print(f"{name}: {count} token{'' if count == 1 else 's'} revoked", markup=False)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[Campaign]:
+    campaign = open_campaign(folder)
+    try:
+        yield campaign
+    finally:
+        campaign.close()

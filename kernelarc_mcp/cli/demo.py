@@ -1,0 +1,110 @@
+"""`demo`: a small campaign on this machine's CPU, searched by two scripted agents in parallel."""
+
+import sys
+import time
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelarc_guard.problem import read_problem
+from kernelarc_mcp.cli.children import Child, start_server
+from kernelarc_mcp.cli.console import UserError, out
+from kernelarc_mcp.cli.live import Live
+from kernelarc_mcp.cli.new import create_campaign, settings_from
+from kernelarc_mcp.cli.options import GuardPython, guard_python, problem_folder
+from kernelarc_mcp.cli.summary import print_summary
+from kernelarc_mcp.cli.verify import check
+from kernelarc_mcp.data import data_dir
+
+AGENTS = ("agent-1", "agent-2")
+_LOOK_SECONDS = 0.25
+
+
+def demo(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="Fresh directory for the campaign.",
+            show_default="campaigns/demo-TIME",
+        ),
+    ] = None,
+    problem: Annotated[str, typer.Option(help="A problem of the library.")] = "rmsnorm",
+    attempts: Annotated[int, typer.Option(min=1, help="Submissions of each agent.")] = 10,
+    r_draft: Annotated[
+        int, typer.Option("--r-draft", min=1, help="Plateau length that forces a draft.")
+    ] = 3,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Stop the clients after this long; 0: when they are done.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the clients' choices.")] = 1,
+    guard: GuardPython = "",
+) -> None:
+    """Run a small campaign: server, two scripted clients, live verdicts, board and verification."""
+    python = guard_python(guard)
+    target = folder or Path("campaigns") / f"demo-{datetime.now():%Y%m%d-%H%M%S}"
+    read = read_problem(problem_folder(problem))
+    settings = settings_from(
+        name=target.resolve().name,
+        problem=read.definition.name,
+        agents=list(AGENTS),
+        attempts=attempts * len(AGENTS),
+        r_draft=r_draft,
+    )
+    tokens = create_campaign(target, read, settings)
+    out.print(f"Campaign {target}: {problem}, {len(AGENTS)} agents, {attempts} attempts each")
+    failed = _run(target, tokens, python, attempts, seconds, seed)
+    print_summary(target)
+    problems = check(target)
+    for line in problems:
+        out.print(f"verify: {line}", markup=False)
+    out.print("verify: every counter and verdict recomputed" if not problems else "verify: FAILED")
+    out.print(f"Campaign directory: {target.resolve()}", markup=False)
+    if problems or failed:
+        raise typer.Exit(1)
+
+
+def _run(
+    folder: Path,
+    tokens: list[tuple[str, str]],
+    python: str,
+    attempts: int,
+    seconds: float,
+    seed: int,
+) -> bool:
+    """Run server and clients to the end, and say whether a client failed."""
+    logs = folder / "logs"
+    logs.mkdir()
+    tuner = data_dir("clients") / "tuner.py"
+    deadline = time.monotonic() + seconds if seconds else float("inf")
+    with ExitStack() as stack:
+        server, url = start_server(folder, python, logs / "server.log")
+        stack.enter_context(server)
+        out.print(f"Serving at {url}")
+        live = Live(folder)
+        stack.callback(live.close)
+        clients = [
+            stack.enter_context(_client(tuner, url, agent, token, attempts, seed + number, logs))
+            for number, (agent, token) in enumerate(tokens)
+        ]
+        while any(client.status is None for client in clients) and time.monotonic() < deadline:
+            if server.status is not None:
+                raise UserError(f"the server ended: {server.last_line()} (logs in {logs})")
+            live.look()
+            time.sleep(_LOOK_SECONDS)
+        live.look()
+        failed = [client for client in clients if client.status not in (None, 0)]
+        for client in failed:
+            out.print(f"{client.name} failed: {client.last_line()}", markup=False)
+        return bool(failed)
+
+
+def _client(
+    tuner: Path, url: str, agent: str, token: str, attempts: int, seed: int, logs: Path
+) -> Child:
+    command = [sys.executable, str(tuner), "--url", url, "--name", agent]
+    command += ["--attempts", str(attempts), "--seed", str(seed)]
+    return Child(agent, command, logs / f"{agent}.log", KERNELARC_TOKEN=token)

@@ -1,0 +1,145 @@
+"""`evaluate`: judge one solution without a campaign."""
+
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+from rich.status import Status
+from rich.table import Table
+
+from kernelarc_guard.problem import Problem, read_problem
+from kernelarc_guard.protocol import Progress, Schedule
+from kernelarc_guard.solution import (
+    Solution,
+    SolutionError,
+    read_solution,
+    reference_solution,
+    seed_solution,
+)
+from kernelarc_mcp.cache import build_cache, calibration_cache
+from kernelarc_mcp.calibrations import CalibrationCache
+from kernelarc_mcp.cli.console import UserError, err, out, print_json
+from kernelarc_mcp.cli.options import (
+    Device,
+    GuardPython,
+    Json,
+    ProblemOption,
+    Workloads,
+    guard_python,
+    problem_folder,
+)
+from kernelarc_mcp.evaluation import Case, Evaluation, envelope, refused
+from kernelarc_mcp.evaluation import evaluate as judge
+from kernelarc_mcp.host.guard_client import GuardClient
+
+
+def evaluate(
+    problem: ProblemOption,
+    solution: Annotated[
+        Path,
+        typer.Option(
+            "--solution",
+            metavar="PATH",
+            help="A solution.json, a folder with one, or a source file whose entry is `run`.",
+        ),
+    ],
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="PATH",
+            help="What to compare with.",
+            show_default="the problem's seed, else its reference",
+        ),
+    ] = None,
+    device: Device = "cpu",
+    workloads: Workloads = "workload.jsonl",
+    guard: GuardPython = "",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Calibrate again instead of using today's calibration.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Judge one solution against a record, without a campaign.
+
+    Exit status 0 for any verdict; else it could not judge and standard error says why.
+    """
+    read = read_problem(problem_folder(problem), workloads)
+    case = Case(
+        problem=read,
+        record=_record(record, read),
+        device=device,
+        cache_dir=str(build_cache()),
+        schedule=Schedule(),
+    )
+    if not solution.exists():
+        raise UserError(f"--solution: {solution}: no such file or folder")
+    evaluation = _judge(case, solution, guard_python(guard), fresh)
+    if as_json:
+        print_json(evaluation)
+    else:
+        _show(evaluation)
+
+
+def _record(given: Path | None, problem: Problem) -> Solution:
+    definition = problem.definition
+    if given is not None:
+        if not given.exists():
+            raise UserError(f"--record: {given}: no such file or folder")
+        return read_solution(given, definition)
+    seed = seed_solution(Path(problem.folder), definition) if problem.folder else None
+    return seed or reference_solution(definition)
+
+
+def _judge(case: Case, path: Path, python: str, fresh: bool) -> Evaluation:
+    try:
+        candidate = read_solution(path, case.problem.definition)
+    except SolutionError as error:
+        return refused(case, path.name, error.reason, str(error))
+    rejected = envelope(case, candidate)
+    if rejected is not None:
+        return rejected
+    calibrations = CalibrationCache(calibration_cache(), fresh=fresh)
+    with err.status("starting the guard") as status:
+        return anyio.run(_ask, case, candidate, python, calibrations, status)
+
+
+async def _ask(
+    case: Case, candidate: Solution, python: str, calibrations: CalibrationCache, status: Status
+) -> Evaluation:
+    def tell(progress: Progress) -> None:
+        status.update(f"{progress.stage}: {progress.message}")
+
+    async with GuardClient(python) as guard:
+        return await judge(guard, case, candidate, calibrations, tell)
+
+
+def _show(evaluation: Evaluation) -> None:
+    colour = {"KEEP": "green", "ACCEPT": "cyan", "REVERT": "yellow"}.get(evaluation.verdict, "red")
+    out.print(f"[bold {colour}]{evaluation.verdict}[/] {evaluation.reason} ({evaluation.stage})")
+    out.print(evaluation.detail, markup=False)
+    for message in evaluation.build:
+        where = f"{message.file}:{message.line}"
+        out.print(f"  {where}: {message.severity}: {message.message}", markup=False)
+    if evaluation.speedup is not None:
+        bound = "" if evaluation.lower is None else f", proven above {evaluation.lower:.4f}"
+        out.print(f"speedup over {evaluation.record}: {evaluation.speedup:.4f}{bound}")
+    table = Table("workload", "state", "record us", "candidate us", "largest error")
+    for workload in evaluation.workloads:
+        table.add_row(
+            workload.uuid,
+            workload.reason or workload.state,
+            _number(workload.record_us),
+            _number(workload.candidate_us),
+            _number(workload.max_absolute_error),
+        )
+    out.print(table)
+    for observation in evaluation.observations:
+        out.print(f"observed: {observation}", markup=False)
+    protection = ", ".join(f"{key}: {value}" for key, value in evaluation.protection.items())
+    out.print(f"protection: {protection or 'nothing ran'}", markup=False)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

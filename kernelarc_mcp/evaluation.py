@@ -1,0 +1,230 @@
+"""Judging one solution without a campaign: the same gate, screen and confirmation, one document."""
+
+from collections.abc import Callable
+
+from kernelarc_guard.decide import Calibration, Parameters
+from kernelarc_guard.model import Model
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.protocol import (
+    BuildMessage,
+    Confirm,
+    Progress,
+    Result,
+    Schedule,
+    Screen,
+    StageReport,
+    WorkloadReport,
+)
+from kernelarc_guard.reasons import REASONS, STAGES, Stage, Verdict
+from kernelarc_guard.solution import CompileOptions, Solution
+from kernelarc_mcp.calibrations import CalibrationCache
+from kernelarc_mcp.host.envelope import file_ref, open_envelope
+from kernelarc_mcp.host.events import Proposal
+from kernelarc_mcp.host.guard_client import GuardClient
+
+STAKE = Parameters().fraction * Parameters().wealth
+"""What a confirmation risks: one stake of a campaign that has all its wealth."""
+
+
+class Evaluation(Model):
+    """The verdict on one solution; scripts read this, so fields are only ever added."""
+
+    verdict: Verdict
+    reason: str
+    stage: Stage
+    detail: str
+    problem: str
+    problem_digest: str
+    solution: str
+    solution_digest: str | None
+    record: str
+    record_digest: str
+    device: str
+    speedup: float | None
+    """Over the record; from the confirmation where there was one, else of the screen."""
+    lower: float | None
+    """Lower bound of `speedup`, where one was proven."""
+    resolution: float | None
+    """Smallest gain (percent) that this device could have proven here."""
+    stages: dict[Stage, StageReport]
+    workloads: list[WorkloadReport]
+    build: list[BuildMessage]
+    observations: list[str]
+    protection: dict[str, str]
+    calibration: Calibration | None
+    calibration_cached: bool
+    pairs_screen: int
+    pairs_confirm: int
+    seconds: float
+    warnings: list[str]
+
+
+class Case(Model):
+    """What is judged, against what and where."""
+
+    problem: Problem
+    record: Solution
+    device: str
+    cache_dir: str
+    """Directory of the guard's build cache."""
+    schedule: Schedule = Schedule()
+    parameters: Parameters = Parameters()
+    stake: float = STAKE
+
+
+async def evaluate(
+    guard: GuardClient,
+    case: Case,
+    candidate: Solution,
+    calibrations: CalibrationCache,
+    tell: Callable[[Progress], None],
+) -> Evaluation:
+    """Screen a solution and, where that is promising, confirm it.
+
+    Raises what the guard client raises where the guard cannot judge.
+    """
+    key = (case.device, case.problem.digest, case.record.digest)
+    cached = calibrations.load(*key)
+    screen = await guard.ask(
+        Screen(
+            id="screen",
+            device=case.device,
+            cache_dir=case.cache_dir,
+            schedule=case.schedule,
+            problem=case.problem,
+            record=case.record,
+            candidate=candidate,
+            parameters=case.parameters,
+            calibration=cached,
+            stake=case.stake,
+        ),
+        tell,
+    )
+    calibration = cached or screen.calibration
+    if cached is None and calibration is not None:
+        calibrations.store(*key, calibration)
+    confirm: Result | None = None
+    if screen.verdict is None and calibration is not None:
+        confirm = await guard.ask(
+            Confirm(
+                id="confirm",
+                device=case.device,
+                cache_dir=case.cache_dir,
+                schedule=case.schedule,
+                problem=case.problem,
+                record=case.record,
+                candidate=candidate,
+                parameters=case.parameters,
+                calibration=calibration,
+                stake=case.stake,
+            ),
+            tell,
+        )
+    return _document(case, candidate, screen, confirm, calibration, cached is not None)
+
+
+def envelope(case: Case, solution: Solution) -> Evaluation | None:
+    """Return the REJECT of a solution that a campaign's envelope would refuse, else None."""
+    options = solution.spec.compile_options or CompileOptions()
+    proposal = Proposal(
+        language=solution.spec.languages[0],
+        entry_point=solution.spec.entry_point,
+        destination_passing=solution.spec.destination_passing_style,
+        binding=solution.spec.binding or "",
+        cflags=options.cflags,
+        cuda_cflags=options.cuda_cflags,
+        ld_flags=options.ld_flags,
+        files=[file_ref(source.path, source.content) for source in solution.sources],
+    )
+    contents = [source.content for source in solution.sources]
+    opened = open_envelope(
+        proposal, contents, case.device, solution.definition, solution.name, solution.author
+    )
+    if opened.refusal is None:
+        return None
+    return refused(case, solution.name, opened.refusal.reason, opened.refusal.detail)
+
+
+def refused(case: Case, name: str, reason: str, detail: str) -> Evaluation:
+    """Return the REJECT of a solution that did not pass the envelope."""
+    nothing: StageReport = StageReport(state="not evaluated")
+    return Evaluation(
+        verdict="REJECT",
+        reason=reason,
+        stage="envelope",
+        detail=detail or REASONS[reason].says,
+        problem=case.problem.definition.name,
+        problem_digest=case.problem.digest,
+        solution=name,
+        solution_digest=None,
+        record=case.record.name,
+        record_digest=case.record.digest,
+        device=case.device,
+        speedup=None,
+        lower=None,
+        resolution=None,
+        stages={
+            stage: StageReport(state="failed") if stage == "envelope" else nothing
+            for stage in STAGES
+        },
+        workloads=[
+            WorkloadReport(uuid=workload.uuid, axes=workload.axes, state="not evaluated")
+            for workload in case.problem.workloads
+        ],
+        build=[],
+        observations=[],
+        protection={},
+        calibration=None,
+        calibration_cached=False,
+        pairs_screen=0,
+        pairs_confirm=0,
+        seconds=0.0,
+        warnings=case.problem.warnings,
+    )
+
+
+def _document(
+    case: Case,
+    candidate: Solution,
+    screen: Result,
+    confirm: Result | None,
+    calibration: Calibration | None,
+    cached: bool,
+) -> Evaluation:
+    last = confirm or screen
+    if last.verdict is None or last.reason is None:
+        raise ValueError(f"the guard's {last.op} ended without a verdict")
+    decision = last.decision
+    return Evaluation(
+        verdict=last.verdict,
+        reason=last.reason,
+        stage=last.stage,
+        detail=last.detail,
+        problem=case.problem.definition.name,
+        problem_digest=case.problem.digest,
+        solution=candidate.name,
+        solution_digest=candidate.digest,
+        record=case.record.name,
+        record_digest=case.record.digest,
+        device=case.device,
+        speedup=None if decision is None else decision.speedup,
+        lower=None if decision is None else decision.lower,
+        resolution=None if decision is None else decision.resolution,
+        stages={**_passed_by_reading(), **screen.stages, **(confirm.stages if confirm else {})},
+        workloads=last.workloads or screen.workloads,
+        build=last.build or screen.build,
+        observations=[*screen.observations, *(confirm.observations if confirm else [])],
+        protection=last.protection,
+        calibration=calibration,
+        calibration_cached=cached,
+        pairs_screen=len(screen.pairs),
+        pairs_confirm=len(confirm.pairs) if confirm else 0,
+        seconds=screen.seconds + (confirm.seconds if confirm else 0.0),
+        warnings=case.problem.warnings,
+    )
+
+
+def _passed_by_reading() -> dict[Stage, StageReport]:
+    # Reading the solution was the envelope; without a campaign nothing can be a duplicate.
+    passed: StageReport = StageReport(state="passed")
+    return {"envelope": passed, "duplicate": StageReport(state="not evaluated")}
