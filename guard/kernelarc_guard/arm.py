@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from kernelarc_guard import control
-from kernelarc_guard.buffers import BufferSet, extent, torch_dtype
+from kernelarc_guard.buffers import BufferSet, extent
 from kernelarc_guard.build import Built
 from kernelarc_guard.draws import Draw, Drawer
+from kernelarc_guard.dtypes import torch_dtype
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
 from kernelarc_guard.nurseries import Nursery

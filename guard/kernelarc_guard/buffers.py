@@ -13,22 +13,13 @@ from typing import Any, Final
 
 import torch
 
-from kernelarc_guard import control
+from kernelarc_guard.dtypes import torch_dtype
 
 CANARY: Final = 256
 """Bytes of random pattern before and after each tensor."""
 _ALIGN: Final = 256
 _POISON_INT: Final = 0x6B
 """Byte that fills integer outputs; floating outputs are filled with NaN."""
-
-
-def torch_dtype(name: str) -> torch.dtype:
-    """Return the torch dtype of a definition's dtype name; raises ValueError for an unknown one."""
-    name = {"float4_e2m1": "float4_e2m1fn_x2"}.get(name, name)
-    found = getattr(torch, name, None) if name in control.DTYPES else None
-    if not isinstance(found, torch.dtype):
-        raise ValueError(f"dtype {name!r} is not known to this torch")
-    return found
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import torch
 
 from kernelarc_guard.buffers import BufferSet
-from kernelarc_guard.inputs import make_inputs
+from kernelarc_guard.dtypes import stored_shape
+from kernelarc_guard.inputs import Value, make_inputs
 from kernelarc_guard.problem import Problem
-
-Inputs = dict[str, torch.Tensor | bool | int | float]
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Draw:
     """The inputs of one call."""
 
     seed: int
-    inputs: Inputs
+    inputs: dict[str, Value]
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -42,22 +41,29 @@ class Drawer:
         self.mutable = frozenset(definition.kernelarc.mutable_inputs)
         self.threads = definition.kernelarc.threads
         self._samples = [self.draw(index).tensors for index in self.indices]
-        self._outputs = []
-        for workload in problem.workloads:
-            resolved = definition.resolve(workload.axes)
-            self._outputs.append(
-                {
-                    name: (definition.output_shape(name, resolved), spec.dtype)
-                    for name, spec in definition.outputs.items()
-                }
-            )
+        self._outputs = [self._specs(workload.axes) for workload in problem.workloads]
         self.scalar_outputs = [n for n, spec in definition.outputs.items() if spec.shape is None]
         self._evict = torch.zeros(evict_bytes // 8, dtype=torch.int64)
 
     def draw(self, workload: int) -> Draw:
         """Return inputs from a fresh seed of the operating system."""
         seed = secrets.randbits(63)
-        return Draw(seed, make_inputs(self._problem, self._problem.workloads[workload], seed))
+        return Draw(seed, self._make(workload, seed))
+
+    def _specs(self, axes: dict[str, int]) -> dict[str, tuple[tuple[int, ...] | None, str]]:
+        definition = self._problem.definition
+        resolved = definition.resolve(axes)
+        specs: dict[str, tuple[tuple[int, ...] | None, str]] = {}
+        for name, spec in definition.outputs.items():
+            shape = definition.output_shape(name, resolved)
+            specs[name] = (None if shape is None else stored_shape(spec, shape), spec.dtype)
+        return specs
+
+    def _make(self, workload: int, seed: int) -> dict[str, Value]:
+        problem = self._problem
+        return make_inputs(
+            problem.definition, problem.workloads[workload], seed, folder=problem.folder
+        )
 
     def output_specs(self, workload: int) -> dict[str, tuple[tuple[int, ...] | None, str]]:
         """Return each output's shape (None for a Python scalar) and dtype."""

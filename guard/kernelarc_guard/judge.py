@@ -19,18 +19,17 @@ from kernelarc_guard.correctness import check_workloads, smoke
 from kernelarc_guard.decide import Calibration, Decision
 from kernelarc_guard.draws import Drawer
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
+from kernelarc_guard.inputs import InputError, redrawn
 from kernelarc_guard.lease import DeviceLease
 from kernelarc_guard.nurseries import Nurseries, Nursery
-from kernelarc_guard.oracle import Oracle
+from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.pairs import Block
-from kernelarc_guard.policy import check_policy
-from kernelarc_guard.problem import Problem
+from kernelarc_guard.policy import check_policy, policy_observations
 from kernelarc_guard.processes import sweep
 from kernelarc_guard.protocol import Calibrate, Confirm, PairTimes, Request, Result, Screen
 from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.report import Outcome, Report, Tell
 from kernelarc_guard.solution import Solution
-from kernelarc_guard.workload import RANDOM
 
 PROTECTION = {"sandbox": "none", "limits": "rlimits and deadlines"}
 
@@ -56,6 +55,8 @@ class Judge:
             _Case(request, report, self._nurseries, cache, scratch, self._now).run()
         except Outcome as outcome:
             report.settle(outcome)
+        except (InputError, OracleError) as error:
+            raise Refused(f"the problem cannot be graded: {error}") from None
         finally:
             left = sweep(self._nurseries.pids())
             shutil.rmtree(scratch, ignore_errors=True)
@@ -189,7 +190,8 @@ class _Case:
             report.add_pair(pair)
             decision = step(pair)
         report.decide(decision)
-        if not _redrawn(self._request.problem):
+        problem = self._request.problem
+        if not all(redrawn(problem.definition, one) for one in problem.workloads):
             report.withhold_keep()
 
     def _calibrate(
@@ -237,13 +239,12 @@ class _Case:
         return decide.pair_value(_blocks(pair), self._request.problem.weights())
 
     def _policy(self, candidate: Solution) -> None:
-        verdict = check_policy(candidate)
-        for seen in verdict.observations:
+        for seen in policy_observations(candidate):
             self._report.observe(seen)
-        if verdict.findings:
-            first = verdict.findings[0]
-            reason = "policy_syntax" if first.rule == "syntax" else "policy_forbidden"
-            lines = [f"{f.file}:{f.line}: {f.rule}: {f.message}" for f in verdict.findings[:10]]
+        findings = check_policy(candidate)
+        if findings:
+            reason = findings[0].reason
+            lines = [f"{f.file}:{f.line}: {f.rule}: {f.message}" for f in findings[:10]]
             raise self._report.failure(
                 "policy", SolutionFault(reason, f"{REASONS[reason].says} " + "; ".join(lines))
             )
@@ -315,17 +316,6 @@ class _Marks:
         first, last, more = self._at[0], self._at[-1], len(self._at) - 1
         block = (last - first) / more if more else first - begin
         return block, max(first - begin - block, 1e-3)
-
-
-def _redrawn(problem: Problem) -> bool:
-    """Say whether at least one input of every workload is drawn anew for each call."""
-    return all(
-        any(
-            workload.inputs.get(name, RANDOM).type in ("random", "custom")
-            for name in problem.definition.inputs
-        )
-        for workload in problem.workloads
-    )
 
 
 def _blocks(pair: PairTimes) -> list[Block]:
