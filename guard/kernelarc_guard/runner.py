@@ -28,8 +28,8 @@ _FILE_BYTES = 512 << 20
 
 def run(channel: socket.socket) -> None:
     """Serve one guard over `channel` until told to quit; never returns."""
-    die_with_parent()
     setup, fds = recv_frame(channel)
+    die_with_parent()  # not before: until the guard speaks, the parent is a process about to end
     control_fd, log_fd, *set_fds = fds
     _own_descriptors(log_fd)
     page = control.ControlPage(mmap.mmap(control_fd, control.SIZE))
