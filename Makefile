@@ -1,0 +1,40 @@
+# Two commands do everything on a machine with python3 (3.11 or newer) and a C++ compiler:
+#   make demo    two agents optimise a kernel together on this machine's CPU (about 4 minutes)
+#   make test    style, types and tests
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check tests wheel clean
+
+demo: $(VENV)/.guard
+	$(BIN)/kernelarc-mcp demo
+
+test: check tests
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+tests: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+wheel: $(VENV)/.dev
+	$(BIN)/python -m build --outdir dist .
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "kernelarc-mcp needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.guard: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[guard]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.guard
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[guard,dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build
