@@ -142,7 +142,7 @@ class SubmissionView(Answer):
     reason: str | None
     detail: str
     speedup: float | None
-    """Over the record it was compared with; from the confirmation for a KEEP, else of the screen."""
+    """Over the record it was compared with; from the confirmation where there was one."""
     lower: float | None
     """Lower bound of `speedup`, where one was proven."""
     stages: dict[str, StageReport]

@@ -1,0 +1,143 @@
+"""Everything an agent must know before its first attempt."""
+
+from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis
+from kernelarc_guard.problem import TensorSpec
+from kernelarc_mcp.host.advice import next_step
+from kernelarc_mcp.host.board import record_view
+from kernelarc_mcp.host.campaign import Campaign, ensure_workspace
+from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES, languages_of
+from kernelarc_mcp.host.errors import BadRequest, UnknownAgent
+from kernelarc_mcp.host.events import AgentAdded
+from kernelarc_mcp.host.gate import MAX_SIMILARITY
+from kernelarc_mcp.host.interface import interface_text
+from kernelarc_mcp.host.lenses import Lens, backend_of, read_lens
+from kernelarc_mcp.host.settings import NAME, CampaignSettings
+from kernelarc_mcp.host.submit import register
+from kernelarc_mcp.host.tickets import agent_state, standing_of
+from kernelarc_mcp.views import Brief, LensView, TensorView, WorkloadView
+from kernelarc_memory import LESSON_CAP, SUMMARY_CAP
+
+
+def register_agent(campaign: Campaign, agent: str) -> None:
+    """Let an agent in and give it a lens; UnknownAgent for one the campaign does not expect.
+
+    With a pool any well-formed name may join.
+    """
+    with campaign.journal.reading() as state:
+        known = state.agents.get(agent)
+        if known is not None and known.lens:
+            return
+    with campaign.journal.writing() as writer:
+        agents = writer.state.agents
+        taken = {name.casefold() for name in agents}
+        if agent not in agents and campaign.settings.pool:
+            if not NAME.fullmatch(agent) or agent.casefold() in taken:
+                raise UnknownAgent(f"{agent[:40]!r} cannot be the name of a new agent")
+            writer.append(AgentAdded(attempts=None), agent)
+        register(writer, agent)
+        seed = writer.state.campaign.seed
+    ensure_workspace(campaign, agent, seed.sources)
+
+
+def brief(campaign: Campaign, agent: str) -> Brief:
+    """Register the agent where it is new, and say everything it must know."""
+    register_agent(campaign, agent)
+    definition, settings = campaign.problem.definition, campaign.settings
+    languages = languages_of(settings.device)
+    workspace = str(campaign.workspace(agent))
+    with campaign.journal.reading() as state:
+        now = campaign.journal.now()
+        times = state.record.microseconds
+        return Brief(
+            campaign=settings.name,
+            problem=definition.name,
+            operator_class=state.campaign.operator_class,
+            description=definition.description,
+            device=settings.device,
+            inputs=[_tensor(name, spec) for name, spec in definition.inputs.items()],
+            outputs=[_tensor(name, spec) for name, spec in definition.outputs.items()],
+            axes={name: _axis(axis) for name, axis in definition.axes.items()},
+            reference=definition.reference,
+            workloads=[
+                WorkloadView(
+                    uuid=workload.uuid,
+                    axes=definition.resolve(workload.axes),
+                    record_us=times.get(workload.uuid),
+                )
+                for workload in campaign.problem.workloads
+            ],
+            languages=list(languages),
+            interface=interface_text(definition, languages),
+            record=record_view(state),
+            state=agent_state(state, agent, now),
+            workspace=workspace,
+            rules=_rules(settings),
+            next_step=next_step(state, agent, now, workspace),
+        )
+
+
+def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
+    """Return the agent's lens, or another one that is eligible."""
+    with campaign.journal.reading() as state:
+        standing = standing_of(state, agent)
+        eligible = state.campaign.settings.lenses
+        wanted = name or standing.lens
+        step = next_step(state, agent, campaign.journal.now(), str(campaign.workspace(agent)))
+    if wanted not in eligible:
+        raise BadRequest(f"name: {wanted[:60]!r} is not eligible; these are {', '.join(eligible)}")
+    lens = read_lens(wanted)
+    return LensView(
+        name=lens.name,
+        title=lens.title,
+        intent=lens.intent.strip(),
+        pays_when=lens.pays_when,
+        trap_when=lens.trap_when,
+        moves=lens.moves,
+        patterns=_patterns(lens, campaign.settings.device),
+        eligible=eligible,
+        next_step=step,
+    )
+
+
+def _patterns(lens: Lens, device: str) -> list[str]:
+    backend = backend_of(device)
+    notes = [f"On {backend}: {note}" for note in lens.backends.get(backend, [])]
+    return [*lens.patterns, *notes]
+
+
+def _tensor(name: str, spec: TensorSpec) -> TensorView:
+    return TensorView(name=name, shape=spec.shape, dtype=spec.dtype, description=spec.description)
+
+
+def _axis(axis: Axis) -> str:
+    if isinstance(axis, ConstAxis):
+        says = str(axis.value)
+    elif isinstance(axis, ExprAxis):
+        says = f"= {axis.expression}"
+    else:
+        says = "varies by workload"
+    return f"{says} ({axis.description})" if axis.description else says
+
+
+def _rules(settings: CampaignSettings) -> list[str]:
+    readable = {
+        "always": "view_snapshot shows every submission at any time.",
+        "drafting": "view_snapshot shows other agents' submissions only while you are drafting.",
+        "never": "view_snapshot shows your own submissions and your branch only.",
+    }[settings.snapshots]
+    return [
+        "Every well-formed submission costs one attempt, whatever becomes of it; the same"
+        " request_id again costs nothing.",
+        "REJECT: refused before it was measured, r stays. KEEP: confirmed faster than the record,"
+        " r is 0. ACCEPT: close to the record, it becomes your branch, r + 1. REVERT: wrong, or"
+        " not shown close, r + 1, and your workspace goes back to your branch.",
+        f"A KEEP is proven by fresh measurements: more than {settings.parameters.delta:g} %"
+        f" faster on the whole, and no workload shown more than {settings.parameters.band:g} %"
+        " slower. Every timed output is checked.",
+        f"At r = {settings.r_draft} you must DRAFT: change the algorithm, DSL or layout, say which,"
+        f" and share at most {MAX_SIMILARITY:.0%} of your branch's text. {readable}",
+        f"At most {MAX_FILES} files and {MAX_BYTES // 1024} KiB of sources. The same source again,"
+        " also with other comments or formatting, is REJECT duplicate.",
+        f"Conclusions: summary up to {SUMMARY_CAP} characters, lesson up to {LESSON_CAP}; a win"
+        " cites a KEEP or ACCEPT of yours, a trap a REJECT or REVERT of yours.",
+    ]

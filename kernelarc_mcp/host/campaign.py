@@ -1,0 +1,172 @@
+"""A campaign's directory: creating it, opening it, and who may take part."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kernelarc_guard.fingerprint import dsl_of
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.solution import Solution, SourceFile, reference_solution
+from kernelarc_mcp.host import tokens
+from kernelarc_mcp.host.errors import BadRequest, CampaignError, NotAllowed, UnknownAgent
+from kernelarc_mcp.host.events import AgentAdded, Created
+from kernelarc_mcp.host.journal import Clock, Journal, utc_now
+from kernelarc_mcp.host.ledger import FILE, Ledger
+from kernelarc_mcp.host.lenses import eligible_lenses, read_lens
+from kernelarc_mcp.host.settings import CampaignSettings, check_name
+from kernelarc_mcp.host.workspace import write_workspace
+
+PROBLEM: Final = "problem"
+AGENTS: Final = "agents"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """An open campaign."""
+
+    folder: Path
+    journal: Journal
+    problem: Problem
+    """Its files lie in the campaign's own directory."""
+    settings: CampaignSettings
+
+    def workspace(self, agent: str) -> Path:
+        """Return the directory an agent works in."""
+        return self.folder / AGENTS / agent
+
+    def close(self) -> None:
+        """Close the ledger's connection."""
+        self.journal.ledger.close()
+
+
+def create_campaign(
+    folder: Path,
+    settings: CampaignSettings,
+    problem: Problem,
+    seed: Solution | None,
+    clock: Clock = utc_now,
+) -> list[tuple[str, str]]:
+    """Make a campaign's directory and return each agent's token, which is shown this once.
+
+    Without a seed the reference, run as a solution, is the first record. CampaignError where
+    `folder` has something in it already, or where settings, problem and seed do not fit.
+    """
+    definition = problem.definition
+    if settings.problem != definition.name:
+        raise CampaignError(f"the settings name {settings.problem}, the problem {definition.name}")
+    if seed is not None and seed.definition != definition.name:
+        raise CampaignError(f"the seed solves {seed.definition}, the problem is {definition.name}")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise CampaignError(f"{folder}: not empty; a campaign needs a directory of its own")
+    lenses = settings.lenses or eligible_lenses(definition.operator_class, settings.device)
+    for lens in lenses:
+        read_lens(lens)
+    reference = reference_solution(definition)
+    first = seed or reference
+    created = Created(
+        settings=settings.model_copy(update={"lenses": lenses}),
+        problem=problem.model_copy(update={"folder": None, "warnings": []}),
+        problem_digest=problem.digest,
+        operator_class=definition.operator_class,
+        seed=first,
+        seed_digest=first.digest,
+        seed_dsl=dsl_of(first),
+        reference=None if first.digest == reference.digest else reference,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_problem(folder / PROBLEM, problem)
+    for agent in settings.agents:
+        workspace = folder / AGENTS / agent
+        workspace.mkdir(parents=True)
+        write_workspace(workspace, first.sources)
+    journal = Journal(Ledger.open(folder, create=True), clock)
+    try:
+        with journal.writing() as writer:
+            writer.append(created)
+            connection = journal.ledger.connection
+            return [(a, tokens.issue(connection, a, writer.at)) for a in settings.agents]
+    finally:
+        journal.ledger.close()
+
+
+def open_campaign(folder: Path, clock: Clock = utc_now) -> Campaign:
+    """Open a campaign; CampaignError where there is none or it cannot be used."""
+    journal = Journal(Ledger.open(folder), clock)
+    try:
+        with journal.reading() as state:
+            if state.created is None:
+                raise CampaignError(f"{folder}: {FILE} holds no campaign")
+            created = state.created
+    except BaseException:
+        journal.ledger.close()
+        raise
+    problem = created.problem.model_copy(update={"folder": str((folder / PROBLEM).resolve())})
+    return Campaign(folder.resolve(), journal, problem, created.settings)
+
+
+def add_agent(campaign: Campaign, agent: str, attempts: int = 0) -> str:
+    """Return a new token for an agent and let it in where it is new.
+
+    Without a pool a newcomer brings `attempts` of its own. NotAllowed where the two do not fit.
+    """
+    try:
+        check_name(agent)
+    except ValueError as error:
+        raise BadRequest(f"agent: {error}") from error
+    with campaign.journal.writing() as writer:
+        settings = campaign.settings
+        known = {name.casefold(): name for name in writer.state.agents}
+        if known.get(agent.casefold(), agent) != agent:
+            raise BadRequest(f"agent: {known[agent.casefold()]!r} is there already")
+        if agent not in writer.state.agents:
+            if settings.pool and attempts:
+                raise NotAllowed("agents of this campaign draw from a pool: give no attempts")
+            if not settings.pool and attempts < 1:
+                raise NotAllowed(
+                    f"the attempts are split over {', '.join(writer.state.agents)}: a further"
+                    " agent must bring attempts of its own"
+                )
+            writer.append(AgentAdded(attempts=None if settings.pool else attempts), agent)
+        elif attempts:
+            raise NotAllowed(f"{agent} is there already and has its attempts")
+        seed = writer.state.campaign.seed
+        token = tokens.issue(campaign.journal.ledger.connection, agent, writer.at)
+    ensure_workspace(campaign, agent, seed.sources)
+    return token
+
+
+def revoke_agent(campaign: Campaign, agent: str) -> int:
+    """Revoke every token of an agent and return how many there were."""
+    with campaign.journal.writing() as writer:
+        if agent not in writer.state.agents:
+            raise UnknownAgent(f"there is no agent {agent!r} in this campaign")
+        return tokens.revoke(campaign.journal.ledger.connection, agent, writer.at)
+
+
+def ensure_workspace(campaign: Campaign, agent: str, sources: list[SourceFile]) -> None:
+    """Make an agent's workspace, with the first record's files, where there is none."""
+    workspace = campaign.workspace(agent)
+    if not workspace.is_dir():
+        workspace.mkdir(parents=True)
+        write_workspace(workspace, sources)
+
+
+def _write_problem(folder: Path, problem: Problem) -> None:
+    """Write the problem in the form it is read in, with the files its workloads name."""
+    folder.mkdir()
+    definition = problem.definition.model_dump_json(indent=2, exclude_defaults=True)
+    (folder / "definition.json").write_text(definition + "\n", encoding="utf-8")
+    lines = [
+        workload.model_dump_json(exclude_defaults=True) + "\n" for workload in problem.workloads
+    ]
+    (folder / "workload.jsonl").write_text("".join(lines), encoding="utf-8")
+    if problem.folder is None:
+        return
+    origin = Path(problem.folder)
+    for workload in problem.workloads:
+        for spec in workload.inputs.values():
+            if spec.path is not None and (origin / spec.path).is_file():
+                target = folder / spec.path
+                if not target.exists():
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes((origin / spec.path).read_bytes())

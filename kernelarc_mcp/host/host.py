@@ -1,0 +1,178 @@
+"""The host as the server sees it: one object per process and campaign; knows nothing of MCP."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.solution import Solution
+from kernelarc_mcp.host import (
+    board,
+    brief,
+    campaign,
+    conclusions,
+    snapshots,
+    submit,
+    tickets,
+    tokens,
+)
+from kernelarc_mcp.host.journal import Clock, utc_now
+from kernelarc_mcp.host.settings import CampaignSettings
+from kernelarc_mcp.host.submit import Candidate, Ticket
+from kernelarc_mcp.views import (
+    Board,
+    Brief,
+    ConclusionStored,
+    LensView,
+    MemoryView,
+    Snapshot,
+    SubmissionView,
+)
+
+
+class Host:
+    """A campaign that is open in this process.
+
+    Its methods are quick and may be called from several threads; what a caller did wrong raises a
+    HostError whose message is for the model.
+    """
+
+    def __init__(self, opened: campaign.Campaign) -> None:
+        self.campaign = opened
+
+    @classmethod
+    def create(
+        cls, folder: Path, settings: CampaignSettings, problem: Problem, seed: Solution | None
+    ) -> list[tuple[str, str]]:
+        """Make a campaign's directory and return each agent's token, which is shown this once."""
+        return campaign.create_campaign(folder, settings, problem, seed)
+
+    @classmethod
+    def open(cls, folder: Path, clock: Clock = utc_now) -> "Host":
+        """Open a campaign; CampaignError where there is none or it cannot be used."""
+        return cls(campaign.open_campaign(folder, clock))
+
+    @property
+    def folder(self) -> Path:
+        """Return the campaign's directory."""
+        return self.campaign.folder
+
+    @property
+    def settings(self) -> CampaignSettings:
+        """Return what the campaign was created with."""
+        return self.campaign.settings
+
+    @property
+    def problem(self) -> Problem:
+        """Return the campaign's problem."""
+        return self.campaign.problem
+
+    def close(self) -> None:
+        """Close the ledger's connection."""
+        self.campaign.close()
+
+    def agents(self) -> list[str]:
+        """Return the names of the campaign's agents."""
+        with self.campaign.journal.reading() as state:
+            return list(state.agents)
+
+    def agent_for_token(self, token: str) -> str | None:
+        """Return the agent a bearer token belongs to, or None."""
+        return tokens.agent_for(self.campaign.journal.ledger.connection, token)
+
+    def add_agent(self, agent: str, attempts: int = 0) -> str:
+        """Return a new token for an agent and let it in where it is new."""
+        return campaign.add_agent(self.campaign, agent, attempts)
+
+    def revoke(self, agent: str) -> int:
+        """Revoke every token of an agent and return how many there were."""
+        return campaign.revoke_agent(self.campaign, agent)
+
+    def register(self, agent: str) -> None:
+        """Let an agent in and give it a lens; UnknownAgent for one that is not expected."""
+        brief.register_agent(self.campaign, agent)
+
+    def brief(self, agent: str) -> Brief:
+        """Register the agent where it is new, and say everything it must know."""
+        return brief.brief(self.campaign, agent)
+
+    def lens(self, agent: str, name: str = "") -> LensView:
+        """Return the agent's lens, or another one that is eligible."""
+        return brief.lens_view(self.campaign, agent, name)
+
+    def memory(self, agent: str, limit: int = 16, kind: str = "") -> MemoryView:
+        """Return the conclusions the retention shows, newest first."""
+        return conclusions.read_memory(self.campaign, agent, limit, kind)
+
+    def submit(
+        self,
+        agent: str,
+        *,
+        source: str,
+        filename: str = "",
+        files: dict[str, str] | None = None,
+        language: str = "",
+        entry_point: str = "",
+        destination_passing: bool = False,
+        binding: str = "",
+        cflags: Sequence[str] = (),
+        cuda_cflags: Sequence[str] = (),
+        ld_flags: Sequence[str] = (),
+        summary: str = "",
+        algorithm: str = "",
+        dsl: str = "",
+        layout: str = "",
+        model: str = "",
+        tokens: int | None = None,
+        cost: float | None = None,
+        request_id: str = "",
+    ) -> Ticket:
+        """Charge an attempt and queue it; return its ticket and whether it was charged now."""
+        candidate = Candidate(
+            source=source,
+            filename=filename,
+            files=dict(files or {}),
+            language=language,
+            entry_point=entry_point,
+            destination_passing=destination_passing,
+            binding=binding,
+            cflags=list(cflags),
+            cuda_cflags=list(cuda_cflags),
+            ld_flags=list(ld_flags),
+            summary=summary,
+            algorithm=algorithm,
+            dsl=dsl,
+            layout=layout,
+            model=model,
+            tokens=tokens,
+            cost=cost,
+            request_id=request_id,
+        )
+        return submit.submit(self.campaign, agent, candidate)
+
+    def submission(self, agent: str, ticket: str, *, charged: bool = True) -> SubmissionView:
+        """Return a submission of the agent; `charged` is passed through to the answer."""
+        return tickets.submission_view(self.campaign, agent, ticket, charged=charged)
+
+    def cancel(self, agent: str, ticket: str) -> SubmissionView:
+        """Reject a queued submission as cancelled; any other stays as it is, and says so."""
+        return tickets.cancel(self.campaign, agent, ticket)
+
+    def changed(self, ticket: str) -> int:
+        """Return a number that grows whenever anything about a submission may have moved."""
+        return tickets.changed(self.campaign, ticket)
+
+    def conclude(
+        self, agent: str, kind: str, summary: str, lesson: str, evidence: str
+    ) -> ConclusionStored:
+        """Store a win or a trap, proven by one of the agent's own submissions."""
+        return conclusions.conclude(self.campaign, agent, kind, summary, lesson, evidence)
+
+    def board(self, agent: str = "") -> Board:
+        """Return the leaderboard as an agent sees it, or as anybody does without one."""
+        return board.board(self.campaign, agent)
+
+    def snapshot(
+        self, agent: str, submission: str = "", path: str = "", offset: int = 0
+    ) -> Snapshot:
+        """Return a page of one file of a submission, where the agent may read it."""
+        return snapshots.snapshot(self.campaign, agent, submission, path, offset)

@@ -1,0 +1,103 @@
+"""A ledger with the state that follows from it: every decision is taken on the newest rows."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from kernelarc_mcp.host.derived import write_derived
+from kernelarc_mcp.host.errors import LedgerBroken
+from kernelarc_mcp.host.events import Body, read, seal
+from kernelarc_mcp.host.ledger import Ledger
+from kernelarc_mcp.host.replay import Inconsistent, apply
+from kernelarc_mcp.host.state import CampaignState
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """Return the time, with its offset."""
+    return datetime.now(UTC)
+
+
+class Writer:
+    """One writing transaction: rows are appended and applied one by one."""
+
+    def __init__(self, ledger: Ledger, state: CampaignState, at: str) -> None:
+        self.state = state
+        self.at = at
+        self._ledger = ledger
+        self._touched: set[str] = set()
+
+    def append(self, body: Body, agent: str = "", submission: str = "") -> None:
+        """Append one event; raise Inconsistent where it cannot follow the rows before it."""
+        row = seal(self.state.seq + 1, self.at, agent, submission, body, self.state.head)
+        apply(self.state, read(row))
+        self._ledger.append(row)
+        if submission:
+            self._touched.add(submission)
+
+    def store_blob(self, digest: str, content: bytes) -> None:
+        """Keep the bytes of a source file under their digest."""
+        self._ledger.store_blob(digest, content)
+
+    def finish(self) -> None:
+        """Bring the derived tables up to the rows that were appended."""
+        write_derived(self._ledger.connection, self.state, sorted(self._touched))
+
+
+class Journal:
+    """One process's view of a campaign; its methods may be called from several threads."""
+
+    def __init__(self, ledger: Ledger, clock: Clock = utc_now) -> None:
+        self.ledger = ledger
+        self._clock = clock
+        self._state = CampaignState()
+        self._lock = threading.RLock()
+
+    def now(self) -> str:
+        """Return the time in ISO 8601."""
+        return self._clock().isoformat(timespec="microseconds")
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """Decide and write on the newest rows, alone; an exception leaves nothing behind."""
+        with self._lock:
+            try:
+                with self.ledger.transaction():
+                    writer = Writer(self.ledger, self._catch_up(), self.now())
+                    before = writer.state.seq
+                    yield writer
+                    if writer.state.seq > before:
+                        writer.finish()
+            except BaseException:
+                # What was applied is not on disk: start again from the rows.
+                self._state = CampaignState()
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[CampaignState]:
+        """Look at the newest rows; the state must not be kept."""
+        with self._lock:
+            yield self._catch_up()
+
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """Write to what is no part of the ledger, in a transaction of its own."""
+        with self._lock, self.ledger.transaction():
+            yield self.ledger.connection
+
+    def _catch_up(self) -> CampaignState:
+        for row in self.ledger.rows_after(self._state.seq):
+            if row.prev_hash != self._state.head:
+                raise self._broken(f"event row {row.seq} does not follow row {self._state.seq}")
+            try:
+                apply(self._state, read(row))
+            except (Inconsistent, ValueError) as error:
+                raise self._broken(str(error)) from error
+        return self._state
+
+    def _broken(self, what: str) -> LedgerBroken:
+        self._state = CampaignState()
+        return LedgerBroken(f"the ledger is broken: {what}; run `kernelarc-mcp verify`")

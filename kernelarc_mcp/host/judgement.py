@@ -1,0 +1,267 @@
+"""The dispatcher's transactions: claim, screened, staked, confirmed, settled, interrupted."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kernelarc_guard.decide import Calibration
+from kernelarc_guard.protocol import Calibrate, Confirm, Progress, Result, Screen
+from kernelarc_guard.reasons import STAGES
+from kernelarc_guard.solution import Solution
+from kernelarc_mcp.host.campaign import Campaign
+from kernelarc_mcp.host.events import (
+    Baselined,
+    Calibrated,
+    Confirmed,
+    Interrupted,
+    Judging,
+    Screened,
+    Staked,
+)
+from kernelarc_mcp.host.journal import Writer
+from kernelarc_mcp.host.replay import MAX_RESTARTS
+from kernelarc_mcp.host.settle import append_settled, guard_lost, outcome
+from kernelarc_mcp.host.state import Attempt
+from kernelarc_mcp.host.submit import solution_of
+from kernelarc_mcp.host.workspace import write_workspace
+
+Cut = Literal["guard_died", "guard_refused", "dispatcher_lost", "stopped"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A submission that is being judged, with all the guard has to know."""
+
+    ticket: str
+    agent: str
+    against: str
+    record: Solution
+    candidate: Solution
+    calibration: Calibration | None
+    stake: float
+    known_binaries: dict[str, str]
+
+
+class Judge:
+    """The ledger's side of judging; each method is one transaction."""
+
+    def __init__(self, campaign: Campaign, machine: str, process: int) -> None:
+        self.campaign = campaign
+        self._machine = machine
+        self._process = process
+
+    def recover(self) -> list[str]:
+        """Queue again what a dispatcher that is gone left unfinished; return the tickets."""
+        with self.campaign.journal.writing() as writer:
+            left = writer.state.judging()
+            for attempt in left:
+                cut = Interrupted(cause="dispatcher_lost", detail="The dispatcher's process ended.")
+                writer.append(cut, attempt.agent, attempt.ticket)
+        return [attempt.ticket for attempt in left]
+
+    def claim(self) -> Claim | None:
+        """Take the next queued submission, or return None where the queue is empty."""
+        with self.campaign.journal.reading() as state:
+            if not state.queue():
+                return None
+        with self.campaign.journal.writing() as writer:
+            state = writer.state
+            queue = state.queue()
+            if not queue:
+                return None
+            attempt = state.attempts[queue[0]]
+            judging = Judging(
+                against=state.record.ticket,
+                stake=state.stake_of(attempt.agent),
+                machine=self._machine,
+                process=self._process,
+            )
+            writer.append(judging, attempt.agent, attempt.ticket)
+            self._forget_progress(attempt.ticket)
+            return Claim(
+                ticket=attempt.ticket,
+                agent=attempt.agent,
+                against=judging.against,
+                record=solution_of(self.campaign, state, judging.against),
+                candidate=solution_of(self.campaign, state, attempt.ticket),
+                calibration=state.calibration,
+                stake=judging.stake,
+                known_binaries=dict(state.binaries),
+            )
+
+    def screened(self, claim: Claim, result: Result) -> bool:
+        """Store the screen; settle it, or return True where it has to be confirmed."""
+        with self.campaign.journal.writing() as writer:
+            writer.append(Screened(result=result), claim.agent, claim.ticket)
+            if result.verdict is None:
+                return True
+            self._settle(writer, claim.ticket)
+        self._restore(claim.agent)
+        return False
+
+    def stake(self, claim: Claim) -> float:
+        """Reserve the stake of a confirmation before its first pair; return the amount."""
+        with self.campaign.journal.writing() as writer:
+            state = writer.state
+            amount = state.stake_of(claim.agent)
+            left = state.wealth[state.share_of(claim.agent)] - amount
+            writer.append(Staked(amount=amount, wealth=left), claim.agent, claim.ticket)
+        return amount
+
+    def confirmed(self, claim: Claim, result: Result) -> None:
+        """Store the confirmation and settle it, or queue it again where the record has moved."""
+        with self.campaign.journal.writing() as writer:
+            writer.append(Confirmed(result=result), claim.agent, claim.ticket)
+            record = writer.state.record.ticket
+            if result.verdict == "KEEP" and record != claim.against:
+                moved = Interrupted(
+                    cause="record_moved",
+                    detail=f"It beat {claim.against}, but the record is {record} now.",
+                )
+                writer.append(moved, claim.agent, claim.ticket)
+                return
+            self._settle(writer, claim.ticket)
+        self._restore(claim.agent)
+
+    def interrupted(self, claim: Claim, cause: Cut, detail: str) -> None:
+        """Queue a cut-off judgement again; after two restarts the guard is lost: REVERT."""
+        with self.campaign.journal.writing() as writer:
+            attempt = writer.state.attempts[claim.ticket]
+            at_fault = cause in ("guard_died", "guard_refused")
+            if at_fault and attempt.deaths >= MAX_RESTARTS:
+                append_settled(writer, attempt, guard_lost(attempt, detail))
+            else:
+                cut = Interrupted(cause=cause, detail=detail)
+                writer.append(cut, claim.agent, claim.ticket)
+        self._restore(claim.agent)
+
+    def calibrated(self, result: Result) -> None:
+        """Store the campaign's calibration."""
+        with self.campaign.journal.writing() as writer:
+            writer.append(Calibrated(result=result, machine=self._machine))
+
+    def baselined(self, name: str, result: Result | None, detail: str) -> None:
+        """Store what a known solution was judged like."""
+        with self.campaign.journal.writing() as writer:
+            if name not in writer.state.baselined:
+                writer.append(
+                    Baselined(name=name, result=result, detail=detail, machine=self._machine)
+                )
+
+    def progress(self, ticket: str, progress: Progress) -> None:
+        """Show a sign of life to every process; no part of the ledger."""
+        at = STAGES.index(progress.stage)
+        part = min(1.0, max(0.0, progress.done / progress.of)) if progress.of > 0 else 0.0
+        # Timing is nearly all of a judgement's time, so it gets half of the scale.
+        low, high = (50, 99) if progress.stage == "timing" else (at * 8, at * 8 + 8)
+        percent = round(low + (high - low) * part)
+        self._write_progress(ticket, progress.stage, percent, progress.message)
+
+    def note(self, message: str) -> None:
+        """Say to everybody why nothing is judged at the moment; empty: all is well."""
+        self._write_progress("", None, 0, message)
+
+    def calibrate_request(self, identity: str, cache_dir: str) -> Calibrate | None:
+        """Return the request for the campaign's calibration, or None where it has one."""
+        with self.campaign.journal.reading() as state:
+            if state.calibration is not None:
+                return None
+            settings = self.campaign.settings
+            return Calibrate(
+                id=identity,
+                device=settings.device,
+                cache_dir=cache_dir,
+                schedule=settings.schedule,
+                problem=self.campaign.problem,
+                record=state.campaign.seed,
+                pairs=settings.calibration_pairs,
+            )
+
+    def baseline_request(self, identity: str, cache_dir: str) -> Screen | None:
+        """Return the request that judges the reference as a baseline, or None where it was."""
+        with self.campaign.journal.reading() as state:
+            reference = state.campaign.reference
+            if reference is None or "reference" in state.baselined:
+                return None
+            settings = self.campaign.settings
+            calibration = state.calibration
+            stake = settings.parameters.fraction * min(state.wealth.values())
+            return Screen(
+                id=identity,
+                device=settings.device,
+                cache_dir=cache_dir,
+                schedule=settings.schedule,
+                problem=self.campaign.problem,
+                record=state.campaign.seed,
+                candidate=reference,
+                parameters=settings.parameters,
+                calibration=calibration,
+                stake=stake,
+            )
+
+    def screen_request(self, claim: Claim, cache_dir: str) -> Screen:
+        """Return the request for a claim's screen."""
+        settings = self.campaign.settings
+        return Screen(
+            id=f"{claim.ticket}-screen",
+            device=settings.device,
+            cache_dir=cache_dir,
+            schedule=settings.schedule,
+            problem=self.campaign.problem,
+            record=claim.record,
+            candidate=claim.candidate,
+            parameters=settings.parameters,
+            calibration=claim.calibration,
+            stake=claim.stake,
+            known_binaries=claim.known_binaries,
+        )
+
+    def confirm_request(
+        self, claim: Claim, screen: Result, stake: float, cache_dir: str
+    ) -> Confirm:
+        """Return the request for a claim's confirmation."""
+        settings = self.campaign.settings
+        calibration = claim.calibration or screen.calibration
+        if calibration is None:
+            raise ValueError("a promising screen comes with its calibration")
+        return Confirm(
+            id=f"{claim.ticket}-confirm",
+            device=settings.device,
+            cache_dir=cache_dir,
+            schedule=settings.schedule,
+            problem=self.campaign.problem,
+            record=claim.record,
+            candidate=claim.candidate,
+            parameters=settings.parameters,
+            calibration=calibration,
+            stake=stake,
+        )
+
+    def _settle(self, writer: Writer, ticket: str) -> None:
+        attempt: Attempt = writer.state.attempts[ticket]
+        append_settled(writer, attempt, outcome(writer.state, attempt))
+
+    def _restore(self, agent: str) -> None:
+        """Put the branch's files back into the agent's workspace where a REVERT asks for it."""
+        with self.campaign.journal.reading() as state:
+            standing = state.agents[agent]
+            if not standing.restoring:
+                return
+            sources = solution_of(self.campaign, state, standing.branch).sources
+        write_workspace(self.campaign.workspace(agent), sources)
+
+    def _forget_progress(self, ticket: str) -> None:
+        self.campaign.journal.ledger.connection.execute(
+            "UPDATE progress SET stage = NULL, percent = 0, message = '', revision = revision + 1"
+            " WHERE ticket = ?",
+            [ticket],
+        )
+
+    def _write_progress(self, ticket: str, stage: str | None, percent: int, message: str) -> None:
+        with self.campaign.journal.alone() as connection:
+            connection.execute(
+                "INSERT INTO progress (ticket, stage, percent, message, revision)"
+                " VALUES (?, ?, ?, ?, 1) ON CONFLICT (ticket) DO UPDATE SET"
+                " stage = excluded.stage, percent = max(percent, excluded.percent),"
+                " message = excluded.message, revision = revision + 1",
+                [ticket, stage, percent, message[:400]],
+            )

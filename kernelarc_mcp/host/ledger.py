@@ -1,0 +1,154 @@
+"""The campaign's database file: appending hash-chained rows inside transactions that begin by writing."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock
+from sqlite_utils import Database
+
+from kernelarc_mcp.host.errors import CampaignError
+from kernelarc_mcp.host.events import Row
+from kernelarc_mcp.host.schema import KNOWN, migrations
+
+FILE: Final = "campaign.db"
+BUSY_SECONDS: Final = 30.0
+"""How long a writer waits for the others before it gives up."""
+_COLUMNS: Final = "seq, at, kind, agent, submission, body, prev_hash, hash"
+
+
+class Ledger:
+    """One process's connection to a campaign's database."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    @classmethod
+    def open(cls, folder: Path, *, create: bool = False) -> "Ledger":
+        """Open the database in `folder` for writing and bring its schema up to date.
+
+        CampaignError where there is none (without `create`), where it is no campaign, or where a
+        newer version wrote it.
+        """
+        path = folder / FILE
+        if not create and not path.is_file():
+            raise CampaignError(f"{folder}: no campaign here ({FILE} is missing)")
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            with FileLock(folder / f"{FILE}.lock", timeout=BUSY_SECONDS):
+                refuse_newer(connection)
+                connection.execute("PRAGMA journal_mode=WAL")
+                migrations.apply(Database(connection))
+            connection.execute("PRAGMA synchronous=FULL")
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise CampaignError(f"{path}: cannot be opened: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection)
+
+    @classmethod
+    def open_read_only(cls, folder: Path) -> "Ledger":
+        """Open the database for reading only; nothing in it is changed."""
+        path = (folder / FILE).resolve()
+        if not path.is_file():
+            raise CampaignError(f"{folder}: no campaign here ({FILE} is missing)")
+        connection = _connect_read_only(path)
+        try:
+            refuse_newer(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the write lock from before the first read until everything is on disk."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.connection.rollback()
+            raise
+        self.connection.execute("COMMIT")
+
+    def rows_after(self, seq: int) -> list[Row]:
+        """Return the rows after `seq`, in order."""
+        cursor = self.connection.execute(
+            f"SELECT {_COLUMNS} FROM event WHERE seq > ? ORDER BY seq", [seq]
+        )
+        return [Row(*row) for row in cursor]
+
+    def last_seq(self) -> int:
+        """Return the number of the last row, 0 without one."""
+        last: int | None = self.connection.execute("SELECT max(seq) FROM event").fetchone()[0]
+        return last or 0
+
+    def append(self, row: Row) -> None:
+        """Append a sealed row; only inside a transaction."""
+        if not self.connection.in_transaction:
+            raise RuntimeError("a row is appended inside a transaction")
+        self.connection.execute(
+            f"INSERT INTO event ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                row.seq,
+                row.at,
+                row.kind,
+                row.agent,
+                row.submission,
+                row.body,
+                row.prev_hash,
+                row.hash,
+            ],
+        )
+
+    def store_blob(self, digest: str, content: bytes) -> None:
+        """Keep the bytes of a source file under their digest."""
+        self.connection.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", [digest, content])
+
+    def blob(self, digest: str) -> bytes | None:
+        """Return the bytes kept under a digest, or None."""
+        row = self.connection.execute(
+            "SELECT content FROM blob WHERE digest = ?", [digest]
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+
+def refuse_newer(connection: sqlite3.Connection) -> None:
+    """Raise CampaignError where a version that knows more than this one wrote the database."""
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if migrations.migrations_table not in tables:
+        return
+    applied = connection.execute(
+        f"SELECT name FROM {migrations.migrations_table} WHERE migration_set = ?",
+        [migrations.name],
+    )
+    unknown = sorted({row[0] for row in applied} - KNOWN)
+    if unknown:
+        raise CampaignError(
+            f"this campaign was written by a newer version of kernelarc-mcp (it has"
+            f" {', '.join(unknown)}): use that version or a later one"
+        )
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """Connect without the right to write; a copy on a read-only disk is taken as it is."""
+    for suffix in ("?mode=ro", "?immutable=1"):
+        connection = sqlite3.connect(path.as_uri() + suffix, uri=True, timeout=BUSY_SECONDS)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            problem = error
+            continue
+        return connection
+    raise CampaignError(f"{path}: cannot be read: {problem}")

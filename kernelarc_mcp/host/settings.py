@@ -1,0 +1,110 @@
+"""What a campaign was created with; fixed for its whole life, stored in the ledger's first row."""
+
+import re
+from typing import Final, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from kernelarc_guard.decide import Parameters
+from kernelarc_guard.model import Model
+from kernelarc_guard.protocol import Schedule
+from kernelarc_memory import Retention
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+"""What a campaign or an agent may be called: it becomes a directory name."""
+
+
+def check_name(name: str) -> str:
+    """Return `name` where it can name an agent or a campaign, else raise ValueError."""
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r}: 1 to 40 letters, digits, '-' or '_', starting with a letter or a digit"
+        )
+    return name
+
+
+class CampaignSettings(Model):
+    """One search: its agents, its budget and its rules."""
+
+    name: str
+    problem: str
+    """Name of the problem's definition."""
+    device: str = "cpu"
+    agents: list[str] = Field(min_length=1, max_length=64)
+    """Expected agents; with a pool others may join."""
+    attempts: int = Field(default=100, ge=1, le=1_000_000)
+    """Submissions of all agents together."""
+    pool: bool = False
+    """Draw attempts and error wealth from one pool instead of splitting them evenly."""
+    r_draft: int = Field(default=5, ge=1, le=1000)
+    """The plateau counter at which an agent must draft."""
+    snapshots: Literal["always", "drafting", "never"] = "drafting"
+    """When an agent may read the sources of others."""
+    lenses: list[str] = []
+    """Eligible lenses in order of assignment; empty: those of the problem's operator class."""
+    retention: Literal["bounded", "unbounded", "horizon"] = "bounded"
+    retention_count: int | None = Field(default=16, ge=1)
+    """Most conclusions shown; not used by `unbounded`."""
+    retention_submissions: int | None = Field(default=None, ge=1)
+    retention_hours: float | None = Field(default=None, gt=0)
+    memory: str = ""
+    """Path of a memory shared with other campaigns; empty: one of its own."""
+    parameters: Parameters = Parameters()
+    """Of the KEEP rule; `wealth` is the campaign's error budget."""
+    schedule: Schedule = Schedule()
+    calibration_pairs: int = Field(default=8, ge=2, le=1000)
+    gpu_seconds: float | None = Field(default=None, gt=0)
+    """Stop when the device was held this long for submissions."""
+    wall_seconds: float | None = Field(default=None, gt=0)
+    """Stop this long after the campaign was created."""
+    judgement_seconds: float = Field(default=1800.0, gt=0)
+    """Deadline of one request to the guard."""
+
+    @field_validator("agents")
+    @classmethod
+    def _agents(cls, agents: list[str]) -> list[str]:
+        for agent in agents:
+            check_name(agent)
+        if len({agent.casefold() for agent in agents}) != len(agents):
+            raise ValueError("agents: names must differ in more than case")
+        return agents
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        return check_name(name)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if not self.pool and self.attempts < len(self.agents):
+            raise ValueError("attempts: at least one for each agent")
+        if self.parameters.fraction > 0.5:
+            raise ValueError("parameters: a stake is at most half of the wealth, fraction <= 0.5")
+        if len(set(self.lenses)) != len(self.lenses):
+            raise ValueError("lenses: a name occurs twice")
+        if (
+            self.retention == "horizon"
+            and self.retention_submissions is None
+            and self.retention_hours is None
+        ):
+            raise ValueError("retention: a horizon needs submissions, hours or both")
+        return self
+
+    def share(self, position: int) -> int | None:
+        """Return the attempts of the agent at `position`, or None where it draws from the pool."""
+        if self.pool:
+            return None
+        each, rest = divmod(self.attempts, len(self.agents))
+        return each + (rest if position == 0 else 0)
+
+    def memory_retention(self) -> Retention:
+        """Return the retention as the memory understands it."""
+        if self.retention == "unbounded":
+            return Retention.unbounded()
+        if self.retention == "horizon":
+            return Retention.horizon(
+                submissions=self.retention_submissions,
+                hours=self.retention_hours,
+                count=self.retention_count,
+            )
+        return Retention.bounded(self.retention_count or 16)

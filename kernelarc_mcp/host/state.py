@@ -1,0 +1,198 @@
+"""Where a campaign stands: values that are a function of the ledger's rows, and questions to them."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from kernelarc_guard.decide import Calibration
+from kernelarc_guard.protocol import Result
+from kernelarc_guard.reasons import Stage, Verdict
+from kernelarc_mcp.host.events import GENESIS, SEED, Created, Proposal
+
+Progress = Literal["queued", "judging", "done"]
+
+
+@dataclass
+class AgentStanding:
+    """One agent's counters."""
+
+    name: str
+    share: int | None
+    """Attempts of its own; None where it draws from the pool."""
+    lens: str = ""
+    """Empty until it registers."""
+    used: int = 0
+    r: int = 0
+    drafts: int = 0
+    episode: int = 0
+    """Drafting episodes so far."""
+    drafting: bool = False
+    restoring: bool = False
+    branch: str = SEED
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    served: int = 0
+    """Row of its last claim: the least recently served agent is next."""
+    best: float | None = None
+    """Best confirmed speedup over the seed."""
+
+
+@dataclass
+class Attempt:
+    """One submission."""
+
+    ticket: str
+    agent: str
+    number: int
+    at: str
+    request_id: str
+    proposal: Proposal
+    lens: str
+    episode: int
+    key: str | None
+    found_dsl: str
+    solution_digest: str | None
+    state: Progress = "queued"
+    against: str = ""
+    machine: str = ""
+    planned_stake: float = 0.0
+    reserved: float | None = None
+    """Stake that is out while a confirmation runs."""
+    deaths: int = 0
+    """Judgements cut off by a guard that died or refused."""
+    claims: int = 0
+    screen: Result | None = None
+    """Without its pairs."""
+    confirmation: Result | None = None
+    verdict: Verdict | None = None
+    reason: str | None = None
+    stage: Stage | None = None
+    detail: str = ""
+    duplicate_of: str | None = None
+    speedup: float | None = None
+    lower: float | None = None
+    settled_at: str = ""
+    last_seq: int = 0
+
+
+@dataclass(frozen=True)
+class RecordStep:
+    """One record of the campaign."""
+
+    ticket: str
+    agent: str | None
+    speedup: float
+    """Over the seed: the product of confirmed gains."""
+    lower: float | None
+    """Lower bound of the confirming gain over the record before it."""
+    number: int
+    microseconds: dict[str, float]
+    """Workload uuid -> median of the record in the comparison that made it one."""
+
+
+@dataclass(frozen=True)
+class BaselineStep:
+    """One known solution that was judged as a line to beat."""
+
+    name: str
+    speedup: float | None
+    detail: str
+
+
+@dataclass
+class CampaignState:
+    """Everything that follows from the rows up to `seq`."""
+
+    seq: int = 0
+    head: str = GENESIS
+    created: Created | None = None
+    created_at: str = ""
+    agents: dict[str, AgentStanding] = field(default_factory=dict)
+    attempts: dict[str, Attempt] = field(default_factory=dict)
+    by_request: dict[tuple[str, str], str] = field(default_factory=dict)
+    by_key: dict[str, str] = field(default_factory=dict)
+    """Key of a source -> the first submission with it that was or will be judged."""
+    binaries: dict[str, str] = field(default_factory=dict)
+    """Digest of a binary -> the first settled submission with it."""
+    records: list[RecordStep] = field(default_factory=list)
+    wealth: dict[str, float] = field(default_factory=dict)
+    """Share -> error budget that is left; the pool's share is the empty name."""
+    lens_use: Counter[str] = field(default_factory=Counter)
+    calibration: Calibration | None = None
+    baselines: list[BaselineStep] = field(default_factory=list)
+    baselined: set[str] = field(default_factory=set)
+    device_ns: int = 0
+    """How long the device was held for submissions."""
+    extra_attempts: int = 0
+    draft_due: str = ""
+    """Agent that the next row must send drafting."""
+
+    @property
+    def campaign(self) -> Created:
+        """Return what the campaign was created with."""
+        if self.created is None:
+            raise ValueError("the ledger has no first row")
+        return self.created
+
+    @property
+    def record(self) -> RecordStep:
+        """Return the record that stands."""
+        return self.records[-1]
+
+    @property
+    def used(self) -> int:
+        """Return the attempts charged to all agents."""
+        return len(self.attempts)
+
+    @property
+    def total(self) -> int:
+        """Return the attempts of the whole campaign."""
+        return self.campaign.settings.attempts + self.extra_attempts
+
+    def attempts_left(self, agent: str) -> int:
+        """Return how often the agent may still submit."""
+        standing = self.agents[agent]
+        return (
+            (self.total - self.used) if standing.share is None else standing.share - standing.used
+        )
+
+    def share_of(self, agent: str) -> str:
+        """Return the name of the error-wealth share the agent stakes from."""
+        return "" if self.campaign.settings.pool else agent
+
+    def stake_of(self, agent: str) -> float:
+        """Return what a confirmation by this agent would risk now."""
+        return self.campaign.settings.parameters.fraction * self.wealth[self.share_of(agent)]
+
+    def limit_reached(self, now: str) -> str:
+        """Return which limit on time has been reached, in words, or an empty string."""
+        settings = self.campaign.settings
+        if settings.gpu_seconds is not None and self.device_ns >= settings.gpu_seconds * 1e9:
+            return f"the device was held for its {settings.gpu_seconds:g} seconds"
+        if settings.wall_seconds is not None:
+            ran = datetime.fromisoformat(now) - datetime.fromisoformat(self.created_at)
+            if ran.total_seconds() >= settings.wall_seconds:
+                return f"the campaign's {settings.wall_seconds:g} seconds are over"
+        return ""
+
+    def queue(self) -> list[str]:
+        """Return the queued submissions in the order in which they will be judged.
+
+        A judgement that was cut off comes first; else the agent least recently served, then its
+        oldest submission.
+        """
+        served = {name: agent.served for name, agent in self.agents.items()}
+        waiting = [a for a in self.attempts.values() if a.state == "queued"]
+        order: list[str] = []
+        turn = self.seq
+        while waiting:
+            following = min(waiting, key=lambda a: (a.claims == 0, served[a.agent], a.number))
+            waiting.remove(following)
+            order.append(following.ticket)
+            turn += 1
+            served[following.agent] = turn
+        return order
+
+    def judging(self) -> list[Attempt]:
+        """Return the submissions that are being judged."""
+        return [a for a in self.attempts.values() if a.state == "judging"]

@@ -1,0 +1,152 @@
+"""Looking at a submission: always the same shape, finished or not."""
+
+from kernelarc_guard.reasons import STAGES, Stage
+from kernelarc_mcp.host.advice import after_verdict
+from kernelarc_mcp.host.budget import directive
+from kernelarc_mcp.host.campaign import Campaign
+from kernelarc_mcp.host.errors import NotAllowed, NotYours, UnknownAgent, UnknownTicket
+from kernelarc_mcp.host.events import SEED, Settled
+from kernelarc_mcp.host.settle import append_settled
+from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState
+from kernelarc_mcp.views import AgentState, SubmissionView
+
+
+def standing_of(state: CampaignState, agent: str) -> AgentStanding:
+    """Return an agent that has registered; UnknownAgent for any other."""
+    standing = state.agents.get(agent)
+    if standing is None:
+        raise UnknownAgent(f"there is no agent {agent!r} in this campaign")
+    if not standing.lens:
+        raise NotAllowed("call get_brief first: it registers you and gives you a lens")
+    return standing
+
+
+def branch_digest(state: CampaignState, branch: str) -> str:
+    """Return the digest of a branch's solution."""
+    if branch == SEED:
+        return state.campaign.seed_digest
+    return state.attempts[branch].solution_digest or ""
+
+
+def agent_state(state: CampaignState, agent: str, now: str) -> AgentState:
+    """Return where an agent stands."""
+    standing = standing_of(state, agent)
+    return AgentState(
+        agent=agent,
+        lens=standing.lens,
+        directive=directive(state, agent, now),
+        r=standing.r,
+        r_draft=state.campaign.settings.r_draft,
+        drafts=standing.drafts,
+        attempts_used=standing.used,
+        attempts_left=state.attempts_left(agent),
+        branch=standing.branch,
+        branch_digest=branch_digest(state, standing.branch),
+    )
+
+
+def own_attempt(state: CampaignState, agent: str, ticket: str) -> Attempt:
+    """Return a submission of this agent; UnknownTicket or NotYours for any other."""
+    attempt = state.attempts.get(ticket)
+    if attempt is None:
+        raise UnknownTicket(f"there is no submission {ticket[:40]!r} in this campaign")
+    if attempt.agent != agent:
+        raise NotYours(f"{ticket} was submitted by {attempt.agent}; look at your own submissions")
+    return attempt
+
+
+def submission_view(
+    campaign: Campaign, agent: str, ticket: str, *, charged: bool = True
+) -> SubmissionView:
+    """Return a submission as its agent sees it."""
+    with campaign.journal.reading() as state:
+        standing_of(state, agent)
+        return _view(campaign, state, own_attempt(state, agent, ticket), charged)
+
+
+def cancel(campaign: Campaign, agent: str, ticket: str) -> SubmissionView:
+    """Reject a queued submission as cancelled; one that is judged or done stays as it is."""
+    with campaign.journal.writing() as writer:
+        standing_of(writer.state, agent)
+        attempt = own_attempt(writer.state, agent, ticket)
+        queued = attempt.state == "queued"
+        if queued:
+            gone = Settled(
+                verdict="REJECT",
+                reason="cancelled",
+                stage="envelope",
+                detail="Cancelled by its agent while it was queued; the attempt stays charged.",
+            )
+            append_settled(writer, attempt, gone)
+        view = _view(campaign, writer.state, attempt, True)
+    if queued:
+        return view
+    already = "is done" if attempt.state == "done" else "is being judged"
+    return view.model_copy(
+        update={"message": f"Nothing was cancelled: the submission {already} already."}
+    )
+
+
+def _view(
+    campaign: Campaign, state: CampaignState, attempt: Attempt, charged: bool
+) -> SubmissionView:
+    now = campaign.journal.now()
+    stage, percent, message = _progress(campaign, attempt)
+    queue = state.queue() if attempt.state == "queued" else []
+    position = queue.index(attempt.ticket) + 1 if queue else None
+    if attempt.state == "queued":
+        note = _note(campaign)
+        message = f"Queued, place {position}." + (f" {note}" if note else "")
+    result = (attempt.confirmation or attempt.screen) if attempt.state == "done" else None
+    workspace = str(campaign.workspace(attempt.agent))
+    return SubmissionView(
+        ticket=attempt.ticket,
+        state=attempt.state,
+        position=position,
+        stage=attempt.stage if attempt.state == "done" else stage,
+        percent=100 if attempt.state == "done" else percent,
+        message=message,
+        verdict=attempt.verdict,
+        reason=attempt.reason,
+        detail=attempt.detail,
+        speedup=attempt.speedup,
+        lower=attempt.lower,
+        stages={} if result is None else {str(s): done for s, done in result.stages.items()},
+        workloads=[] if result is None else result.workloads,
+        build=[] if result is None else result.build,
+        observations=[] if result is None else result.observations,
+        duplicate_of=attempt.duplicate_of,
+        charged=charged,
+        protection={} if result is None else result.protection,
+        state_after=agent_state(state, attempt.agent, now),
+        next_step=after_verdict(state, attempt, attempt.agent, now, workspace),
+    )
+
+
+def _progress(campaign: Campaign, attempt: Attempt) -> tuple[Stage | None, int, str]:
+    if attempt.state == "done":
+        return None, 100, f"{attempt.verdict}: {attempt.reason}"
+    row = campaign.journal.ledger.connection.execute(
+        "SELECT stage, percent, message FROM progress WHERE ticket = ?", [attempt.ticket]
+    ).fetchone()
+    if row is None or attempt.state == "queued":
+        return None, 0, ""
+    stage = next((known for known in STAGES if known == row[0]), None)
+    return stage, int(row[1]), str(row[2]) or "Being judged."
+
+
+def _note(campaign: Campaign) -> str:
+    row = campaign.journal.ledger.connection.execute(
+        "SELECT message FROM progress WHERE ticket = ''"
+    ).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def changed(campaign: Campaign, ticket: str) -> int:
+    """Return a number that grows whenever anything about a submission may have moved."""
+    row = campaign.journal.ledger.connection.execute(
+        "SELECT (SELECT coalesce(max(seq), 0) FROM event)"
+        " + (SELECT coalesce(sum(revision), 0) FROM progress WHERE ticket IN (?, ''))",
+        [ticket],
+    ).fetchone()
+    return int(row[0])
