@@ -11,7 +11,9 @@ import pytest
 
 from kernelarc_guard.window import DeadlinePassed, RunnerEnded, SelfWoken, Window
 
-STOP = "import os, signal, sys, time\nme = os.getpid()\nstop = lambda: os.kill(me, signal.SIGSTOP)\n"
+STOP = (
+    "import os, signal, sys, time\nme = os.getpid()\nstop = lambda: os.kill(me, signal.SIGSTOP)\n"
+)
 BUSY = """while True:
     stop()
     end = time.perf_counter() + 0.02
