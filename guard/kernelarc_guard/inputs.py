@@ -46,7 +46,9 @@ def make_inputs(
         source = workload.inputs.get(name, RANDOM)
         try:
             value = _one(definition, name, source, shape, generator, folder)
-        except (ValueError, RuntimeError, NotImplementedError) as error:
+        except ValueError as error:
+            raise InputError(f"input {name}: {error}") from None
+        except RuntimeError as error:
             raise InputError(f"input {name}: {one_line(error)}") from None
         made[name] = _checked(name, spec, shape, value, device)
     return made

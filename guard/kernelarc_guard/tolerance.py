@@ -144,7 +144,7 @@ def _fast_pass(
     matched = 0
     for start in range(0, count, _PIECE):
         wanted = wanted_all[start : start + _PIECE].to(torch.float64)
-        error = got_all[start : start + _PIECE].to(torch.float64).sub_(wanted).abs_()
+        error = (got_all[start : start + _PIECE].to(torch.float64) - wanted).abs_()
         worst = float(error.max())
         if not worst <= _BIGGEST:
             return None
