@@ -1,7 +1,5 @@
 """Tells subscribed clients that the board or the memory changed."""
 
-from typing import Any
-
 import anyio
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 
@@ -10,29 +8,46 @@ from kernelarc_mcp.resources import BOARD, MEMORY
 
 PERIOD = 1.0
 """Seconds between two looks: other server processes of the campaign change things too."""
+_SHOWN_ON = {
+    "concluded": MEMORY,
+    "registered": BOARD,
+    "agent_added": BOARD,
+    "submitted": BOARD,
+    "settled": BOARD,
+    "drafting": BOARD,
+    "baselined": BOARD,
+}
+"""Kind of an event -> the resource that shows it."""
 
 
 class Changes:
     """Watches the ledger and publishes what moved."""
 
     def __init__(self, host: Host, bus: InMemorySubscriptionBus) -> None:
-        self._host = host
+        """Start after the rows that are there already."""
+        self._journal = host.campaign.journal
         self._bus = bus
-        self._seen: dict[str, Any] = self._look()
-
-    def _look(self) -> dict[str, Any]:
-        return {}
+        with self._journal.reading() as state:
+            self._seen = state.seq
 
     async def publish(self) -> None:
         """Publish what changed since the last time; called after what may have changed it."""
-        now = self._look()
-        before, self._seen = self._seen, now
-        for uri in (BOARD, MEMORY):
-            if now.get(uri) != before.get(uri):
-                await self._bus.publish(ResourceUpdated(uri=uri))
+        for uri in sorted(self._news()):
+            await self._bus.publish(ResourceUpdated(uri=uri))
 
     async def watch(self) -> None:
         """Publish changes until cancelled."""
         while True:
             await anyio.sleep(PERIOD)
             await self.publish()
+
+    def _news(self) -> set[str]:
+        with self._journal.reading() as state:
+            if state.seq == self._seen:
+                return set()
+            kinds = self._journal.ledger.connection.execute(
+                "SELECT DISTINCT kind FROM event WHERE seq > ? AND seq <= ?",
+                [self._seen, state.seq],
+            ).fetchall()
+            self._seen = state.seq
+        return {_SHOWN_ON[kind] for (kind,) in kinds if kind in _SHOWN_ON}

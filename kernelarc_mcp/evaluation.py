@@ -70,6 +70,8 @@ class Case(Model):
     schedule: Schedule = Schedule()
     parameters: Parameters = Parameters()
     stake: float = STAKE
+    deadline: float = 1800.0
+    """Seconds for one request to the guard."""
 
 
 async def evaluate(
@@ -81,11 +83,11 @@ async def evaluate(
 ) -> Evaluation:
     """Screen a solution and, where that is promising, confirm it.
 
-    Raises what the guard client raises where the guard cannot judge.
+    Raises GuardError where the guard cannot judge.
     """
     key = (case.device, case.problem.digest, case.record.digest)
     cached = calibrations.load(*key)
-    screen = await guard.ask(
+    screen = await guard.judge(
         Screen(
             id="screen",
             device=case.device,
@@ -98,14 +100,15 @@ async def evaluate(
             calibration=cached,
             stake=case.stake,
         ),
-        tell,
+        deadline=case.deadline,
+        on_progress=tell,
     )
     calibration = cached or screen.calibration
     if cached is None and calibration is not None:
         calibrations.store(*key, calibration)
     confirm: Result | None = None
     if screen.verdict is None and calibration is not None:
-        confirm = await guard.ask(
+        confirm = await guard.judge(
             Confirm(
                 id="confirm",
                 device=case.device,
@@ -118,7 +121,8 @@ async def evaluate(
                 calibration=calibration,
                 stake=case.stake,
             ),
-            tell,
+            deadline=case.deadline,
+            on_progress=tell,
         )
     return _document(case, candidate, screen, confirm, calibration, cached is not None)
 

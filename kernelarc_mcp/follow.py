@@ -46,6 +46,4 @@ async def _until_changed(host: Host, ticket: str, seen: int, deadline: float) ->
 
 
 def _message(view: SubmissionView) -> str:
-    if view.state == "queued" and view.position is not None:
-        return f"queued: number {view.position} in the queue"
-    return f"{view.stage or view.state}: {view.message}"
+    return view.message if view.stage is None else f"{view.stage}: {view.message}"

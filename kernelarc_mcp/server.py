@@ -1,5 +1,6 @@
 """The MCP server of one campaign: tools, resources and prompts over a host, and nothing decided."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -20,7 +21,9 @@ from kernelarc_mcp.resources import add_resources
 from kernelarc_mcp.tokens import CampaignTokens, header_only
 from kernelarc_mcp.tools import Desk, ReadingTools, SubmittingTools, tools_in_order
 
+log = logging.getLogger(__name__)
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+_RETRY_SECONDS = 15.0
 
 
 def build_server(
@@ -40,7 +43,7 @@ def build_server(
     @asynccontextmanager
     async def running(_: MCPServer[None]) -> AsyncIterator[None]:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(Dispatcher().run, host, guard_python)
+            tasks.start_soon(_dispatch, host, guard_python)
             tasks.start_soon(changes.watch)
             yield
             tasks.cancel_scope.cancel()
@@ -65,3 +68,13 @@ def build_server(
         return JSONResponse({"status": "ok", "server": "kernelarc", "version": __version__})
 
     return server
+
+
+async def _dispatch(host: Host, guard_python: str) -> None:
+    """Stand for election as the campaign's dispatcher, again after a fault; reading goes on."""
+    while True:
+        try:
+            await Dispatcher(host, guard_python).run()
+        except Exception:  # noqa: BLE001 - the server's boundary: a fault in judging stops no reader
+            log.exception("judging stopped; it starts again in %g seconds", _RETRY_SECONDS)
+        await anyio.sleep(_RETRY_SECONDS)

@@ -9,7 +9,7 @@ import typer
 
 from kernelarc_mcp.cli.console import out, print_json
 from kernelarc_mcp.cli.options import CampaignDir, Json
-from kernelarc_mcp.host.campaign import Campaign, add_agent, open_campaign, revoke_agent
+from kernelarc_mcp.host.host import Host
 
 agent_app = typer.Typer(help="Add agents to a campaign, or revoke their tokens.")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.")]
@@ -28,8 +28,8 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Let an agent in and print its token, once. A known agent gets one more token."""
-    with _opened(folder) as campaign:
-        token = add_agent(campaign, name, attempts)
+    with _opened(folder) as host:
+        token = host.add_agent(name, attempts)
     if as_json:
         print_json({"agent": name, "token": token})
     else:
@@ -40,15 +40,15 @@ def add(
 @agent_app.command()
 def revoke(folder: CampaignDir, name: Name) -> None:
     """Revoke all tokens of an agent; what it did stays."""
-    with _opened(folder) as campaign:
-        count = revoke_agent(campaign, name)
+    with _opened(folder) as host:
+        count = host.revoke(name)
     out.print(f"{name}: {count} token{'' if count == 1 else 's'} revoked", markup=False)
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[Campaign]:
-    campaign = open_campaign(folder)
+def _opened(folder: Path) -> Iterator[Host]:
+    host = Host.open(folder)
     try:
-        yield campaign
+        yield host
     finally:
-        campaign.close()
+        host.close()

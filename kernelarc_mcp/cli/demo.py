@@ -18,6 +18,7 @@ from kernelarc_mcp.cli.options import GuardPython, guard_python, problem_folder
 from kernelarc_mcp.cli.summary import print_summary
 from kernelarc_mcp.cli.verify import check
 from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.report import read_report
 
 AGENTS = ("agent-1", "agent-2")
 _LOOK_SECONDS = 0.25
@@ -57,7 +58,7 @@ def demo(
     tokens = create_campaign(target, read, settings)
     out.print(f"Campaign {target}: {problem}, {len(AGENTS)} agents, {attempts} attempts each")
     failed = _run(target, tokens, python, attempts, seconds, seed)
-    print_summary(target)
+    print_summary(read_report(target))
     problems = check(target)
     for line in problems:
         out.print(f"verify: {line}", markup=False)

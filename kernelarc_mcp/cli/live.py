@@ -3,11 +3,12 @@
 import time
 from pathlib import Path
 
+from rich.markup import escape
+
 from kernelarc_mcp.cli.console import out
+from kernelarc_mcp.cli.summary import COLOURS
 from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.host.state import Attempt
-
-COLOURS = {"KEEP": "bold green", "ACCEPT": "cyan", "REVERT": "yellow", "REJECT": "red"}
 
 
 class Live:
@@ -59,5 +60,5 @@ def _verdict(attempt: Attempt, over_seed: float | None) -> str:
     colour = COLOURS.get(verdict, "white")
     faster = "" if attempt.speedup is None else f"  {attempt.speedup:.3f}x the record"
     kept = "" if over_seed is None else f"  [bold]now {over_seed:.2f}x the seed[/]"
-    summary = attempt.proposal.summary.replace("[", "\\[")[:60]
+    summary = escape(attempt.proposal.summary[:60])
     return f"[{colour}]{verdict:<6}[/] {attempt.reason or '':<18}{faster}{kept}  {summary}"

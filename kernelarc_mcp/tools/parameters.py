@@ -30,13 +30,13 @@ Source = Annotated[
     Field(min_length=1, max_length=MAX_TEXT, description="Whole text of the entry file."),
 ]
 FileName = Annotated[
-    str, Field(max_length=255, description="Name of the entry file; empty: `main` by language.")
+    str, Field(max_length=240, description="Name of the entry file; empty: `main` by language.")
 ]
 Files = Annotated[
     dict[str, Annotated[str, Field(max_length=MAX_TEXT)]],
     Field(max_length=100, description="Further files: relative path -> whole text."),
 ]
-Label = Annotated[str, Field(max_length=200)]
+Label = Annotated[str, Field(max_length=120)]
 Flags = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=50)]
 Offset = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Kind = Literal["win", "trap"]

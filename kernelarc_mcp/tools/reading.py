@@ -94,13 +94,12 @@ class ReadingTools:
         submission: Annotated[
             str,
             Field(
-                min_length=1,
                 max_length=100,
-                description="A ticket, or `seed` for the solution the campaign started from.",
+                description="A ticket, `seed`, `record` or `branch`; empty: your branch.",
             ),
-        ],
+        ] = "",
         path: Annotated[
-            str, Field(max_length=255, description="One of its files; empty: the entry file.")
+            str, Field(max_length=240, description="One of its files; empty: the entry file.")
         ] = "",
         offset: Annotated[Offset, Field(description="First character to return.")] = 0,
     ) -> Snapshot:

@@ -22,7 +22,7 @@ class SubmittingTools:
         context: Context[Any, Any],
         source: Source,
         summary: Annotated[
-            str, Field(max_length=2000, description="What you changed and why, in one sentence.")
+            str, Field(max_length=300, description="What you changed and why, in one sentence.")
         ],
         filename: FileName = "",
         files: Files = {},  # noqa: B006 - a schema default, never changed
@@ -35,15 +35,16 @@ class SubmittingTools:
             ),
         ] = "",
         entry_point: Annotated[
-            str, Field(max_length=300, description="Function to call; empty: `run`.")
+            str,
+            Field(max_length=240, description="Function to call, or FILE::FUNCTION; empty: `run`."),
         ] = "",
         destination_passing: Annotated[
             bool,
             Field(
-                description="True: the function gets inputs then outputs and fills the outputs. "
-                "False: it gets inputs and returns outputs."
+                description="True: the function gets inputs, then outputs that it fills (C++ with "
+                "`dlpack`: always). False: it gets inputs and returns outputs."
             ),
-        ] = True,
+        ] = False,
         binding: Annotated[
             Literal["", "tvm-ffi", "dlpack"],
             Field(description="How C++ is called (see the brief); empty: the usual one."),
@@ -104,8 +105,8 @@ class SubmittingTools:
             dsl=dsl,
             layout=layout,
             model=model,
-            tokens=tokens,
-            cost=cost,
+            tokens=tokens or None,
+            cost=cost or None,
             request_id=request_id,
         )
         view = await self._follow(agent, ticket, context, wait_seconds)

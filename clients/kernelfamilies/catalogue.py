@@ -1,0 +1,24 @@
+"""Which family serves which problem."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kernelfamilies import causal_conv, matmul, rmsnorm, softmax, topk
+from kernelfamilies.family import Family
+
+FAMILIES: Final[dict[str, tuple[Family, int, int]]] = {
+    "rmsnorm": (rmsnorm.FAMILY, 2, 1),
+    "softmax": (softmax.FAMILY, 1, 1),
+    "matmul_residual": (matmul.FAMILY, 3, 1),
+    "causal_conv": (causal_conv.FAMILY, 3, 1),
+    "topk": (topk.FAMILY, 1, 2),
+}
+"""Start of a problem's name -> its family, and how many tensors go in and come out."""
+
+
+def family_for(problem: str, inputs: Sequence[str], outputs: Sequence[str]) -> Family | None:
+    """Return the family for a problem by name and interface, None where there is none."""
+    for name, (family, takes, returns) in FAMILIES.items():
+        if problem.startswith(name) and (len(inputs), len(outputs)) == (takes, returns):
+            return family
+    return None

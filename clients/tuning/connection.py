@@ -1,0 +1,61 @@
+"""Speaking MCP to a campaign, over HTTP with a token or over a server process of our own."""
+
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import TextContent
+
+CALL_SECONDS: Final = 120.0
+"""Longer than any tool waits; a server that says nothing for so long is lost."""
+
+
+class ToolFailed(Exception):
+    """A tool refused the call; the text says why."""
+
+
+class Campaign:
+    """The tools of one campaign as plain calls that return dictionaries."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool and return its answer; raise ToolFailed where it is an error."""
+        result = await self._client.call_tool(tool, arguments, read_timeout_seconds=CALL_SECONDS)
+        if result.is_error:
+            texts = [part.text for part in result.content if isinstance(part, TextContent)]
+            raise ToolFailed(" ".join(texts))
+        if not isinstance(result.structured_content, dict):
+            raise ToolFailed(f"{tool} answered without structured content")
+        return result.structured_content
+
+
+@asynccontextmanager
+async def over_http(url: str, token: str) -> AsyncIterator[Campaign]:
+    """Connect to a server of several clients; the token says which agent this is."""
+    headers = {"Authorization": f"Bearer {token}"}
+    # Judging may keep a response open for a minute; the calls have their own deadline.
+    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
+        async with Client(streamable_http_client(url, http_client=http)) as client:
+            yield Campaign(client)
+
+
+@asynccontextmanager
+async def over_stdio(folder: Path, agent: str) -> AsyncIterator[Campaign]:
+    """Start a server process for the campaign in `folder` and speak to it as `agent`."""
+    beside = Path(sys.executable).with_name("kernelarc-mcp")
+    command = str(beside) if beside.is_file() else shutil.which("kernelarc-mcp")
+    if command is None:
+        raise ToolFailed("the command kernelarc-mcp is not installed here")
+    server = StdioServerParameters(
+        command=command, args=["serve", str(folder)], env={"KERNELARC_AGENT": agent}
+    )
+    async with Client(server) as client:
+        yield Campaign(client)

@@ -1,0 +1,81 @@
+"""A campaign's report as tables."""
+
+from rich.markup import escape
+from rich.table import Table
+
+from kernelarc_mcp.cli.console import out
+from kernelarc_mcp.report import Report
+
+COLOURS = {"KEEP": "bold green", "ACCEPT": "cyan", "REVERT": "yellow", "REJECT": "red"}
+
+
+def coloured(verdict: str | None) -> str:
+    """Return a verdict in its colour."""
+    return f"[{COLOURS.get(verdict or '', 'white')}]{verdict or ''}[/]"
+
+
+def print_summary(report: Report) -> None:
+    """Print where the campaign stands: agents, verdicts, records."""
+    out.print(
+        f"[bold]{escape(report.campaign)}[/]: {escape(report.problem)} on {report.device}, "
+        f"{report.attempts_used} of {report.attempts} attempts used, {report.queued} queued, "
+        f"{len(report.judging)} being judged"
+    )
+    print_board(report)
+    print_agents(report)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(report.verdicts.items()))
+    out.print(f"Verdicts: {counts or 'none yet'}; drafts forced: {report.drafts_forced}")
+
+
+def print_board(report: Report) -> None:
+    """Print the records, best first, between the lines to beat."""
+    table = Table("record", "agent", "over the seed", "proven gain", "attempt", title="Board")
+    for step in reversed(report.records):
+        proven = "" if step.lower is None else f"> {step.lower:.4f}x"
+        table.add_row(
+            step.submission,
+            escape(step.agent or ""),
+            f"{step.speedup:.3f}x",
+            proven,
+            str(step.at_attempt),
+        )
+    for known in report.baselines:
+        shown = "not measured" if known.speedup is None else f"{known.speedup:.3f}x"
+        table.add_row(f"({known.name})", "", shown, "", "", style="dim")
+    out.print(table)
+
+
+def print_agents(report: Report) -> None:
+    """Print each agent's standing."""
+    table = Table("agent", "lens", "used", "left", "r", "drafts", "branch", "verdicts", "best")
+    for agent in report.agents:
+        verdicts = " ".join(f"{key}:{count}" for key, count in sorted(agent.verdicts.items()))
+        table.add_row(
+            escape(agent.agent),
+            agent.lens or "-",
+            str(agent.attempts_used),
+            str(agent.attempts_left),
+            str(agent.r),
+            f"{agent.drafts_made}/{agent.drafts_forced}" + (" DRAFT" if agent.drafting else ""),
+            agent.branch,
+            verdicts,
+            "" if agent.best is None else f"{agent.best:.3f}x",
+        )
+    out.print(table)
+
+
+def print_submissions(report: Report) -> None:
+    """Print every attempt."""
+    table = Table("submission", "agent", "verdict", "reason", "speedup", "lens", "s", "summary")
+    for row in report.submissions:
+        table.add_row(
+            row.submission + (" (draft)" if row.draft else ""),
+            escape(row.agent),
+            coloured(row.verdict) if row.verdict else row.state,
+            row.reason or "",
+            "" if row.speedup is None else f"{row.speedup:.4f}",
+            row.lens,
+            f"{row.seconds:.1f}",
+            escape(row.summary[:60]),
+        )
+    out.print(table)

@@ -1,0 +1,1 @@
+"""`verify`: recompute a campaign from its rows."""

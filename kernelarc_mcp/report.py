@@ -1,0 +1,203 @@
+"""What happened in a campaign, as one document: for `status`, `report` and the demo's end."""
+
+from collections import Counter
+from pathlib import Path
+
+from kernelarc_guard.decide import Calibration
+from kernelarc_guard.model import Model
+from kernelarc_guard.reasons import Stage, Verdict
+from kernelarc_mcp.host.campaign import open_campaign
+from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState, RecordStep
+
+
+class AgentReport(Model):
+    """One agent's part."""
+
+    agent: str
+    lens: str
+    """Empty before its first brief."""
+    attempts_used: int
+    attempts_left: int
+    r: int
+    drafts_forced: int
+    drafts_made: int
+    drafting: bool
+    branch: str
+    verdicts: dict[str, int]
+    best: float | None
+    """Best confirmed speedup over the seed."""
+
+
+class RecordReport(Model):
+    """One record of the campaign."""
+
+    submission: str
+    agent: str | None
+    speedup: float
+    """Over the seed: product of confirmed gains."""
+    lower: float | None
+    """Lower bound of the confirming gain over the record before it."""
+    at_attempt: int
+
+
+class SubmissionReport(Model):
+    """One attempt."""
+
+    submission: str
+    agent: str
+    number: int
+    at: str
+    state: str
+    verdict: Verdict | None
+    reason: str | None
+    stage: Stage | None
+    detail: str
+    against: str
+    speedup: float | None
+    lower: float | None
+    lens: str
+    draft: bool
+    """Made while a draft was demanded."""
+    summary: str
+    algorithm: str
+    dsl: str
+    layout: str
+    model: str
+    tokens: int | None
+    cost: float | None
+    seconds: float
+    """Device and build time of its screen and confirmation."""
+
+
+class BaselineReport(Model):
+    """A line to beat."""
+
+    name: str
+    speedup: float | None
+    detail: str
+
+
+class Report(Model):
+    """A campaign as it stands."""
+
+    campaign: str
+    folder: str
+    problem: str
+    operator_class: str
+    device: str
+    created_at: str
+    attempts: int
+    attempts_used: int
+    queued: int
+    judging: list[str]
+    verdicts: dict[str, int]
+    drafts_forced: int
+    record: RecordReport
+    records: list[RecordReport]
+    agents: list[AgentReport]
+    baselines: list[BaselineReport]
+    wealth: dict[str, float]
+    """Error budget that is left; the pool's share has the empty name."""
+    calibration: Calibration | None
+    device_seconds: float
+    tokens: int
+    """As reported by the clients."""
+    cost: float
+    submissions: list[SubmissionReport]
+
+
+def read_report(folder: Path) -> Report:
+    """Read the report of the campaign in `folder`; CampaignError where there is none."""
+    campaign = open_campaign(folder)
+    try:
+        with campaign.journal.reading() as state:
+            return _report(campaign.folder, state)
+    finally:
+        campaign.close()
+
+
+def _report(folder: Path, state: CampaignState) -> Report:
+    created = state.campaign
+    attempts = list(state.attempts.values())
+    return Report(
+        campaign=created.settings.name,
+        folder=str(folder),
+        problem=created.settings.problem,
+        operator_class=created.operator_class,
+        device=created.settings.device,
+        created_at=state.created_at,
+        attempts=state.total,
+        attempts_used=state.used,
+        queued=len(state.queue()),
+        judging=[attempt.ticket for attempt in state.judging()],
+        verdicts=dict(Counter(attempt.verdict for attempt in attempts if attempt.verdict)),
+        drafts_forced=sum(agent.episode for agent in state.agents.values()),
+        record=_record(state.record),
+        records=[_record(step) for step in state.records],
+        agents=[_agent(state, agent) for agent in state.agents.values()],
+        baselines=[
+            BaselineReport(name=known.name, speedup=known.speedup, detail=known.detail)
+            for known in state.baselines
+        ],
+        wealth=dict(state.wealth),
+        calibration=state.calibration,
+        device_seconds=state.device_ns / 1e9,
+        tokens=sum(attempt.proposal.tokens or 0 for attempt in attempts),
+        cost=sum(attempt.proposal.cost or 0.0 for attempt in attempts),
+        submissions=[_submission(attempt) for attempt in attempts],
+    )
+
+
+def _record(step: RecordStep) -> RecordReport:
+    return RecordReport(
+        submission=step.ticket,
+        agent=step.agent,
+        speedup=step.speedup,
+        lower=step.lower,
+        at_attempt=step.number,
+    )
+
+
+def _agent(state: CampaignState, agent: AgentStanding) -> AgentReport:
+    return AgentReport(
+        agent=agent.name,
+        lens=agent.lens,
+        attempts_used=agent.used,
+        attempts_left=state.attempts_left(agent.name),
+        r=agent.r,
+        drafts_forced=agent.episode,
+        drafts_made=agent.drafts,
+        drafting=agent.drafting,
+        branch=agent.branch,
+        verdicts=dict(agent.verdicts),
+        best=agent.best,
+    )
+
+
+def _submission(attempt: Attempt) -> SubmissionReport:
+    proposal = attempt.proposal
+    judged = [result for result in (attempt.screen, attempt.confirmation) if result is not None]
+    return SubmissionReport(
+        submission=attempt.ticket,
+        agent=attempt.agent,
+        number=attempt.number,
+        at=attempt.at,
+        state=attempt.state,
+        verdict=attempt.verdict,
+        reason=attempt.reason,
+        stage=attempt.stage,
+        detail=attempt.detail,
+        against=attempt.against,
+        speedup=attempt.speedup,
+        lower=attempt.lower,
+        lens=attempt.lens,
+        draft=attempt.episode > 0,
+        summary=proposal.summary,
+        algorithm=proposal.algorithm,
+        dsl=attempt.found_dsl,
+        layout=proposal.layout,
+        model=proposal.model,
+        tokens=proposal.tokens,
+        cost=proposal.cost,
+        seconds=sum(result.seconds for result in judged),
+    )
