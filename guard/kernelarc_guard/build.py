@@ -1,0 +1,281 @@
+"""Build a solution: write its sources, compile native ones under limits, cache by content.
+
+Nothing of the solution runs here. Entries of the cache are complete or absent, so several guards
+may share one; a failed build is not kept.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
+
+from kernelarc_guard import compile_job
+from kernelarc_guard.compile_flags import FlagRefused, compiler_flags, linker_flags
+from kernelarc_guard.compiler_messages import read_messages
+from kernelarc_guard.protocol import BuildMessage
+from kernelarc_guard.solution import NATIVE_SUFFIXES, Solution
+from kernelarc_guard.toolchain import Toolchain, find_toolchain
+
+_FORMAT: Final = 1
+"""Part of every key: raise it when what a build does changes."""
+_SOURCES: Final = "src"
+_BINARY: Final = "kernel.so"
+_OUTPUT_BYTES: Final = 256 << 10
+_FILE_BYTES: Final = 512 << 20
+_GRACE_SECONDS: Final = 10.0
+_MESSAGES: Final = TypeAdapter(list[BuildMessage])
+
+
+@dataclass(frozen=True)
+class Built:
+    """A solution that is ready to be loaded."""
+
+    entry: Path
+    """The shared object, or the Python file with the entry function."""
+    root: Path
+    """The folder with the sources."""
+    digest: str
+    """SHA-256, in hex, of what runs: the shared object or the sources, and the entry function."""
+    messages: list[BuildMessage]
+    seconds: float
+    cached: bool
+
+
+class BuildFailed(Exception):
+    """A solution that could not be built, and what the compiler said."""
+
+    def __init__(
+        self,
+        reason: Literal["build_failed", "timeout"],
+        detail: str,
+        messages: Sequence[BuildMessage] = (),
+    ) -> None:
+        """Keep the reason code, one sentence and the structured messages."""
+        super().__init__(detail)
+        self.reason: Literal["build_failed", "timeout"] = reason
+        self.detail = detail
+        self.messages = list(messages)
+
+
+def build(solution: Solution, cache_dir: Path, *, seconds: float, memory_bytes: int) -> Built:
+    """Build a solution, or find it built, in the cache.
+
+    A native build ends after `seconds` and within `memory_bytes` of address space. Raises
+    BuildFailed where the solution is at fault; FileNotFoundError where no compiler is installed.
+    """
+    started = time.monotonic()
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    if solution.is_native:
+        return _build_native(solution, cache_dir, seconds, memory_bytes, started)
+    return _place_python(solution, cache_dir, seconds, started)
+
+
+def _place_python(solution: Solution, cache_dir: Path, seconds: float, started: float) -> Built:
+    sources = sorted((source.path, source.content) for source in solution.sources)
+    spec = solution.spec
+    digest = _digest([sources, spec.entry_point, spec.destination_passing_style])
+    final = cache_dir / "python" / digest
+    root = final / _SOURCES
+    with _locked(cache_dir, digest, seconds):
+        # A solution may have written to its own folder since: what runs is what was submitted.
+        cached = _holds_exactly(root, solution)
+        if not cached:
+            with _new_entry(cache_dir, final) as work:
+                _write_sources(work, solution)
+    took = time.monotonic() - started
+    return Built(root / solution.entry_file, root, digest, [], took, cached)
+
+
+def _build_native(
+    solution: Solution, cache_dir: Path, seconds: float, memory_bytes: int, started: float
+) -> Built:
+    toolchain = find_toolchain()
+    if toolchain is None:
+        raise FileNotFoundError("no C++ compiler (c++, g++ or clang++) is installed")
+    flags = _flags(solution, toolchain)
+    sources = sorted((source.path, source.content) for source in solution.sources)
+    key = _digest([_FORMAT, toolchain.identity, flags, sources])
+    final = cache_dir / "native" / key
+    with _locked(cache_dir, key, seconds):
+        cached = (final / _BINARY).is_file()
+        if not cached:
+            with _new_entry(cache_dir, final) as work:
+                _compile(solution, work, [toolchain.compiler, *flags], seconds, memory_bytes)
+    binary = hashlib.sha256((final / _BINARY).read_bytes()).hexdigest()
+    return Built(
+        entry=final / _BINARY,
+        root=final / _SOURCES,
+        # One shared object may hold several kernels.
+        digest=_digest([binary, solution.entry_function]),
+        messages=_MESSAGES.validate_json((final / "messages.json").read_bytes()),
+        seconds=time.monotonic() - started,
+        cached=cached,
+    )
+
+
+def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
+    """Return the compiler's arguments; paths of the solution are relative to the work folder."""
+    spec = solution.spec
+    if spec.languages != ["cpp"]:
+        raise BuildFailed(
+            "build_failed", f"languages {spec.languages}: only cpp can be built for this device"
+        )
+    if solution.binding not in {"tvm-ffi", "dlpack"}:
+        raise BuildFailed(
+            "build_failed", f"binding {solution.binding!r}: expected 'tvm-ffi' or 'dlpack'"
+        )
+    asked = spec.compile_options
+    try:
+        own = compiler_flags(asked.cflags if asked else [], _SOURCES)
+        linked = linker_flags(asked.ld_flags if asked else [])
+    except FlagRefused as refused:
+        raise BuildFailed("build_failed", str(refused)) from None
+    # The solution's flags come last and win.
+    flags = ["-std=c++17", "-O3", "-march=native", *own, "-shared", "-fPIC", f"-I{_SOURCES}"]
+    # Nothing that differs between two builds of the same code may get into the binary.
+    flags += ["-s", "-frandom-seed=0", "-Wl,--build-id=none"]
+    flags += ["-fno-diagnostics-show-caret", "-fdiagnostics-color=never"]
+    flags += ["-ferror-limit=20"] if toolchain.is_clang else ["-fmax-errors=20"]
+    if toolchain.include is not None:
+        flags += [
+            f"-ffile-prefix-map={toolchain.include}=tvm-ffi",
+            "-isystem",
+            f"{toolchain.include}",
+        ]
+    elif solution.binding == "tvm-ffi":
+        raise FileNotFoundError("tvm-ffi is not installed; it is part of the extra `guard`")
+    units = [s.path for s in solution.sources if Path(s.path).suffix in NATIVE_SUFFIXES]
+    flags += ["-x", "c++", *(f"{_SOURCES}/{p}" for p in sorted({*units, solution.entry_file}))]
+    flags += ["-x", "none", "-o", _BINARY, "-Wl,--no-undefined", *linked, "-lm"]
+    if solution.binding == "tvm-ffi":
+        # No run path: whoever loads the kernel has loaded this library before.
+        flags += [f"-L{toolchain.libraries}", "-ltvm_ffi"]
+    return flags
+
+
+def _compile(
+    solution: Solution, work: Path, command: list[str], seconds: float, memory_bytes: int
+) -> None:
+    """Compile the sources into the work folder; raises BuildFailed."""
+    _write_sources(work, solution)
+    with tempfile.TemporaryDirectory(prefix="compile-", dir=work.parent) as private:
+        answer = _run_job(
+            {
+                "command": [*command, f"-ffile-prefix-map={work}=."],
+                "cwd": str(work),
+                "env": {
+                    "PATH": os.environ.get("PATH", os.defpath),
+                    "LANG": "C",
+                    "TMPDIR": private,
+                    "SOURCE_DATE_EPOCH": "0",
+                },
+                "seconds": seconds,
+                "memory_bytes": memory_bytes,
+                "file_bytes": _FILE_BYTES,
+                "output_bytes": _OUTPUT_BYTES,
+            },
+            seconds,
+        )
+    output: str = answer["output"]
+    messages = read_messages(output, _SOURCES, solution.entry_file)
+    if answer["returncode"] is None:
+        raise BuildFailed("timeout", f"the compiler took more than {seconds:g} s", messages)
+    if answer["returncode"] != 0 or not (work / _BINARY).is_file():
+        raise BuildFailed("build_failed", _why(messages, output, answer["returncode"]), messages)
+    (work / "messages.json").write_bytes(_MESSAGES.dump_json(messages))
+
+
+def _why(messages: Sequence[BuildMessage], output: str, returncode: int) -> str:
+    first = next((message for message in messages if message.severity == "error"), None)
+    if first is not None:
+        place = f"{first.file}:{first.line}: " if first.line else ""
+        return f"{place}{first.message}"
+    if returncode < 0:
+        return f"the compiler was killed by signal {-returncode}"
+    return f"the compiler failed with code {returncode}: {output[-2000:].strip()}"
+
+
+def _run_job(job: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Run a compiler in a supervisor that outlives neither its deadline nor this process."""
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", compile_job.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as supervisor:
+        assert supervisor.stdin is not None and supervisor.stdout is not None
+        try:
+            supervisor.stdin.write(json.dumps(job).encode() + b"\n")
+            supervisor.stdin.flush()
+            line = supervisor.stdout.readline()
+        finally:
+            # The supervisor takes this for our end and kills what is left.
+            supervisor.stdin.close()
+    if not line:
+        raise RuntimeError(f"the compiler's supervisor ended with code {supervisor.returncode}")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
+
+
+@contextmanager
+def _locked(cache_dir: Path, key: str, seconds: float) -> Iterator[None]:
+    """Hold the lock of one entry, so that only one process builds it."""
+    locks = cache_dir / "locks"
+    locks.mkdir(exist_ok=True)
+    try:
+        with FileLock(locks / f"{key}.lock", timeout=seconds + _GRACE_SECONDS):
+            yield
+    except Timeout:
+        raise BuildFailed(
+            "timeout", "another process has been building the same sources for too long"
+        ) from None
+
+
+@contextmanager
+def _new_entry(cache_dir: Path, final: Path) -> Iterator[Path]:
+    """Give a folder that becomes the cache's entry as a whole, or not at all."""
+    with tempfile.TemporaryDirectory(prefix="work-", dir=cache_dir) as temporary:
+        work = Path(temporary) / "entry"
+        work.mkdir()
+        yield work
+        final.parent.mkdir(exist_ok=True)
+        if final.exists():
+            shutil.rmtree(final)
+        work.rename(final)
+
+
+def _write_sources(work: Path, solution: Solution) -> None:
+    for source in solution.sources:
+        path = work / _SOURCES / source.path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(source.content.encode())
+        except (FileExistsError, IsADirectoryError, NotADirectoryError):
+            raise BuildFailed(
+                "build_failed", f"{source.path}: one path is both a file and a folder"
+            ) from None
+
+
+def _holds_exactly(root: Path, solution: Solution) -> bool:
+    """Say whether the folder has the solution's files and no other."""
+    wanted = {root / source.path: source.content.encode() for source in solution.sources}
+    found = {path for path in root.rglob("*") if not path.is_dir()}
+    return found == set(wanted) and all(
+        not path.is_symlink() and path.read_bytes() == content for path, content in wanted.items()
+    )
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

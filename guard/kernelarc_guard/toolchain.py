@@ -1,0 +1,72 @@
+"""Which C++ compiler and headers this machine builds native solutions with; light."""
+
+import hashlib
+import importlib.util
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+_CANDIDATES: Final = ("c++", "g++", "clang++")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler and the place of the binding's headers and library."""
+
+    compiler: str
+    identity: str
+    """All that can change what it makes of the same sources and flags: for the cache's key."""
+    is_clang: bool
+    include: Path | None
+    """Headers of tvm-ffi and DLPack, where tvm-ffi is installed."""
+    libraries: Path | None
+
+
+@lru_cache(maxsize=1)
+def find_toolchain() -> Toolchain | None:
+    """Return this machine's toolchain, or None where there is no C++ compiler."""
+    compiler = next((path for name in _CANDIDATES if (path := shutil.which(name))), None)
+    if compiler is None:
+        return None
+    told = subprocess.run(
+        [compiler, "--version"], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    package = _tvm_ffi()
+    identity = "\n".join([compiler, told, _processor(), _tvm_ffi_version()])
+    return Toolchain(
+        compiler=compiler,
+        identity=identity,
+        is_clang="clang" in told,
+        include=package / "include" if package else None,
+        libraries=package / "lib" if package else None,
+    )
+
+
+def _tvm_ffi() -> Path | None:
+    """Return the folder of the installed package, without the seconds that importing it takes."""
+    spec = importlib.util.find_spec("tvm_ffi")
+    places = (spec.submodule_search_locations or []) if spec else []
+    return next((Path(place) for place in places), None)
+
+
+def _tvm_ffi_version() -> str:
+    try:
+        return version("apache-tvm-ffi")
+    except PackageNotFoundError:
+        return ""
+
+
+def _processor() -> str:
+    """Identify what -march=native stands for."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return platform.machine()
+    named = ("model name", "flags", "Features", "CPU part")
+    wanted = sorted({line for line in lines if line.startswith(named)})
+    return hashlib.sha256("\n".join(wanted).encode()).hexdigest()
