@@ -103,7 +103,11 @@ def main() -> None:
         if not chunk:
             return
         line += chunk
-    print(json.dumps(run_job(json.loads(line), parent_fd=0)), flush=True)
+    answer = json.dumps(run_job(json.loads(line), parent_fd=0)).encode() + b"\n"
+    # Where the parent is gone nobody wants the answer.
+    with suppress(BrokenPipeError):
+        while answer:
+            answer = answer[os.write(1, answer) :]
 
 
 if __name__ == "__main__":
