@@ -73,7 +73,7 @@ def build(solution: Solution, cache_dir: Path, *, seconds: float, memory_bytes: 
     """Build a solution, or find it built, in the cache.
 
     A native build ends after `seconds` and within `memory_bytes` of address space. Raises
-    BuildFailed where the solution is at fault; FileNotFoundError where no compiler is installed.
+    BuildFailed; its detail says whether the solution is at fault or this machine lacks a compiler.
     """
     started = time.monotonic()
     cache_dir.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,9 @@ def _build_native(
 ) -> Built:
     toolchain = find_toolchain()
     if toolchain is None:
-        raise FileNotFoundError("no C++ compiler (c++, g++ or clang++) is installed")
+        raise BuildFailed(
+            "build_failed", "no C++ compiler (c++, g++ or clang++) is installed on this machine"
+        )
     flags = _flags(solution, toolchain)
     sources = sorted((source.path, source.content) for source in solution.sources)
     key = _digest([_FORMAT, toolchain.identity, flags, sources])
@@ -155,7 +157,7 @@ def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
             f"{toolchain.include}",
         ]
     elif solution.binding == "tvm-ffi":
-        raise FileNotFoundError("tvm-ffi is not installed; it is part of the extra `guard`")
+        raise BuildFailed("build_failed", "the binding tvm-ffi is not installed on this machine")
     units = [s.path for s in solution.sources if Path(s.path).suffix in NATIVE_SUFFIXES]
     flags += ["-x", "c++", *(f"{_SOURCES}/{p}" for p in sorted({*units, solution.entry_file}))]
     flags += ["-x", "none", "-o", _BINARY, "-Wl,--no-undefined", *linked, "-lm"]
