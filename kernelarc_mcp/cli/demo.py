@@ -27,8 +27,9 @@ _LOOK_SECONDS = 0.25
 def demo(
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[DIR]",
+        typer.Option(
+            "--dir",
+            metavar="DIR",
             help="Fresh directory for the campaign.",
             show_default="campaigns/demo-TIME",
         ),

@@ -1,0 +1,28 @@
+"""A real campaign on disk for each test, and a guard that never answers."""
+
+import os
+from pathlib import Path
+
+import pytest
+from server_campaigns import Place, create
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run asynchronous tests on asyncio, as the servers do."""
+    return "asyncio"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Return a fresh campaign of two agents with four attempts each."""
+    return create(tmp_path / "campaign")
+
+
+@pytest.fixture
+def silent_guard(tmp_path: Path) -> str:
+    """Return a guard interpreter that reads its requests and never answers: all stays queued."""
+    script = tmp_path / "silent-guard"
+    script.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    os.chmod(script, 0o755)
+    return str(script)

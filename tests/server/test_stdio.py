@@ -1,0 +1,69 @@
+"""A real server process over standard input and output."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from mcp import Client, StdioServerParameters
+from server_campaigns import KERNEL, Place
+from server_process import COMMAND, RawStdio, call
+from serving import ERAS, Era, answer_of, refusal_of
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_optimises_over_stdio_as_the_agent_it_launched(
+    place: Place, silent_guard: str, era: Era
+) -> None:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=[*COMMAND[1:], "serve", str(place.folder), "--guard-python", silent_guard],
+        env={**os.environ, "KERNELARC_AGENT": "bob"},
+    )
+    async with Client(server, mode=era) as client:
+        brief = answer_of(await client.call_tool("get_brief", {}))
+        assert brief["state"]["agent"] == "bob"
+        submit = {"source": KERNEL, "summary": "x + x", "language": "fortran"}
+        view = answer_of(await client.call_tool("submit_candidate", submit))
+        assert view["reason"] == "envelope_bad_language"
+        assert "s999" in refusal_of(await client.call_tool("wait_submission", {"ticket": "s999"}))
+
+
+def test_without_an_agent_the_server_refuses_in_one_line(place: Place, silent_guard: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "KERNELARC_AGENT"}
+    ended = subprocess.run(
+        [*COMMAND, "serve", str(place.folder), "--guard-python", silent_guard],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+    )
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    (line,) = ended.stderr.strip().splitlines()
+    assert "KERNELARC_AGENT" in line
+
+
+def test_bytes_that_are_not_utf8_are_answered_and_the_server_goes_on(
+    place: Place, silent_guard: str
+) -> None:
+    server = RawStdio(place.folder, silent_guard, "ada")
+    server.send_bytes(call(1, "get_brief", "{}"))
+    assert not server.answer(1)["isError"]
+    before = place.events()
+    not_utf8 = call(2, "submit_candidate", '{"summary": "s", "source": "caf@"}')
+    for identity, line in (
+        (2, not_utf8.replace(b"@", b"\xe9")),
+        (3, call(3, "submit_candidate", r'{"summary": "s", "source": "\ud800"}')),
+    ):
+        server.send_bytes(line)
+        result = server.answer(identity)
+        assert result["isError"]
+        assert "`source` is not valid UTF-8" in result["content"][0]["text"]
+    server.send_bytes(b"this is not JSON")
+    server.send_bytes(call(4, "view_leaderboard", "{}"))
+    assert not server.answer(4)["isError"]
+    assert place.events() == before
+    assert server.close() == 0
