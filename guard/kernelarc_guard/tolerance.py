@@ -125,8 +125,9 @@ def _compare_one(
         odd = _nonfinite_mismatch(got, wanted)
         if odd is not None:
             return _nonfinite(name, odd, got, wanted, error)
-        # What is left is equal where it is not finite: no error there.
-        error[~torch.isfinite(wanted)] = 0.0
+        # What is left is equal where it is not finite: no error there, whatever the bound.
+        equal = ~torch.isfinite(wanted)
+        error[equal], bound[equal] = 0.0, 0.0
         largest = float(error.max())
     return _judged(name, actual, wanted, error, bound, largest, tolerance, mode)
 
@@ -174,7 +175,6 @@ def _judged(
     mode: Mode,
 ) -> Comparison:
     count = error.numel()
-    # Not "greater than": where the expected value is infinite so is the bound, and that matches.
     outside = count - int(torch.count_nonzero(error <= bound))
     ratio = (count - outside) / count
     relative = error / wanted.abs().add_(1e-8)
