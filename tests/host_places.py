@@ -1,8 +1,7 @@
-"""A small problem, and a campaign on it in a real directory."""
+"""A small problem, campaigns on it in real directories, and a scripted guard for them."""
 
+import sys
 from pathlib import Path
-
-import pytest
 
 from kernelarc_guard.problem import Definition, Problem, TensorSpec, Workload
 from kernelarc_mcp.host.host import Host
@@ -44,8 +43,25 @@ def kernel(number: int, body: str = "x + y") -> str:
     return f"import torch\n\n\ndef run(x, y):\n    scale_{number} = {number}\n    return {body}\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return the directory of a fresh campaign of two agents with ten attempts each."""
-    make_campaign(tmp_path / "campaign")
-    return tmp_path / "campaign"
+def planned(number: int, plan: str) -> str:
+    """Return a source that tells the scripted guard what to do with it, unlike any other number's."""
+    return kernel(number) + f"\n\nPLAN = {plan!r}\n"
+
+
+def scripted_guard(folder: Path) -> str:
+    """Return an executable that takes the place of the guard's interpreter.
+
+    It speaks the guard's protocol, runs the real decision rule on made-up times and obeys the
+    PLAN in a candidate's source; see scripted_guard.py.
+    """
+    script = folder / "scripted-guard"
+    tests = Path(__file__).resolve().parent
+    lines = [
+        f"#!{sys.executable} -I",
+        "import runpy, sys",
+        f"sys.path[:0] = [{str(tests.parent / 'guard')!r}, {str(tests.parent)!r}]",
+        f"runpy.run_path({str(tests / 'scripted_guard.py')!r}, run_name='__main__')",
+    ]
+    script.write_text("\n".join(lines) + "\n")
+    script.chmod(0o755)
+    return str(script)

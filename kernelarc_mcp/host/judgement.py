@@ -147,14 +147,15 @@ class Judge:
                     Baselined(name=name, result=result, detail=detail, machine=self._machine)
                 )
 
-    def progress(self, ticket: str, progress: Progress) -> None:
+    def progress(self, ticket: str, progress: Progress, *, confirming: bool = False) -> None:
         """Show a sign of life to every process; no part of the ledger."""
-        at = STAGES.index(progress.stage)
         part = min(1.0, max(0.0, progress.done / progress.of)) if progress.of > 0 else 0.0
-        # Timing is nearly all of a judgement's time, so it gets half of the scale.
-        low, high = (50, 99) if progress.stage == "timing" else (at * 8, at * 8 + 8)
-        percent = round(low + (high - low) * part)
-        self._write_progress(ticket, progress.stage, percent, progress.message)
+        # Most of the time is timing, first in the screen and then in the confirmation.
+        low = 8 * STAGES.index(progress.stage)
+        width = 22 if progress.stage == "timing" else 8
+        low, width = (70, 29) if confirming else (low, width)
+        message = f"Confirming: {progress.message}" if confirming else progress.message
+        self._write_progress(ticket, progress.stage, round(low + width * part), message)
 
     def note(self, message: str) -> None:
         """Say to everybody why nothing is judged at the moment; empty: all is well."""
@@ -173,7 +174,8 @@ class Judge:
                 schedule=settings.schedule,
                 problem=self.campaign.problem,
                 record=state.campaign.seed,
-                pairs=settings.calibration_pairs,
+                pairs=settings.schedule.calibration_pairs,
+                parameters=settings.parameters,
             )
 
     def baseline_request(self, identity: str, cache_dir: str) -> Screen | None:

@@ -52,7 +52,6 @@ class CampaignSettings(Model):
     parameters: Parameters = Parameters()
     """Of the KEEP rule; `wealth` is the campaign's error budget."""
     schedule: Schedule = Schedule()
-    calibration_pairs: int = Field(default=8, ge=2, le=1000)
     gpu_seconds: float | None = Field(default=None, gt=0)
     """Stop when the device was held this long for submissions."""
     wall_seconds: float | None = Field(default=None, gt=0)

@@ -1,0 +1,180 @@
+"""The dispatcher: one process of a campaign claims what is queued, has it judged and settles it."""
+
+import os
+import platform
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+from filelock import FileLock, Timeout
+
+from kernelarc_guard.protocol import Progress, Result
+from kernelarc_mcp.host.guard_client import GuardClient, GuardDied, GuardError, GuardRefused
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.judgement import Claim, Judge
+from kernelarc_mcp.host.replay import MAX_RESTARTS
+
+LOCK: Final = "dispatcher.lock"
+_PROGRESS_SECONDS: Final = 0.2
+"""Signs of life are written no more often than this, for each costs a write to disk."""
+_RETRY_SECONDS: Final = 15.0
+
+
+def machine_id() -> str:
+    """Return what is the same for all processes that share this machine's monotonic clock."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    with suppress(OSError):
+        return boot.read_text(encoding="ascii").strip()
+    return platform.node()
+
+
+class Dispatcher:
+    """Runs in every server process of a campaign; the one that holds the lock does the work."""
+
+    def __init__(self, host: Host, guard_python: str, *, poll_seconds: float = 0.1) -> None:
+        self._host = host
+        self._guard_python = guard_python
+        self._poll = poll_seconds
+        self._judge = Judge(host.campaign, machine_id(), os.getpid())
+        self._cache = str(host.folder / "cache")
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Wait to be elected, then judge until cancelled; the OS frees the lock if this dies."""
+        task_status.started()
+        lock = FileLock(self._host.folder / LOCK)
+        while True:
+            try:
+                lock.acquire(blocking=False)
+                break
+            except Timeout:
+                await anyio.sleep(self._poll)
+        await self._elected(lock, until_idle=False)
+
+    async def run_until_idle(self) -> None:
+        """Judge all that is queued and return; Timeout where another process is the dispatcher."""
+        lock = FileLock(self._host.folder / LOCK)
+        lock.acquire(blocking=False)
+        await self._elected(lock, until_idle=True)
+
+    async def _elected(self, lock: FileLock, *, until_idle: bool) -> None:
+        try:
+            self._judge.recover()
+            log = self._host.folder / "guard.log"
+            async with GuardClient(self._guard_python, log) as guard:
+                await self._until_done(self._calibrate, guard)
+                await self._until_done(self._judge_baseline, guard)
+                await self._work(guard, until_idle)
+        finally:
+            lock.release()
+
+    async def _work(self, guard: GuardClient, until_idle: bool) -> None:
+        while True:
+            claim = self._judge.claim()
+            if claim is not None:
+                await self._judge_claim(guard, claim)
+            elif until_idle:
+                return
+            else:
+                await anyio.sleep(self._poll)
+
+    async def _until_done(
+        self, step: Callable[[GuardClient], Awaitable[None]], guard: GuardClient
+    ) -> None:
+        """Repeat a step of the campaign's start until the guard can do it; say why it cannot."""
+        while True:
+            try:
+                await step(guard)
+            except GuardError as error:
+                self._judge.note(f"Nothing is judged: the guard {error}.")
+                await anyio.sleep(_RETRY_SECONDS)
+            else:
+                self._judge.note("")
+                return
+
+    async def _calibrate(self, guard: GuardClient) -> None:
+        request = self._judge.calibrate_request("calibrate", self._cache)
+        if request is None:
+            return
+        self._judge.note("The device's noise is being measured first.")
+        result = await guard.judge(request, deadline=self._deadline)
+        if result.calibration is None:
+            raise GuardDied("returned no calibration")
+        self._judge.calibrated(result)
+
+    async def _judge_baseline(self, guard: GuardClient) -> None:
+        request = self._judge.baseline_request("baseline-reference", self._cache)
+        if request is None:
+            return
+        self._judge.note("The reference is being judged as a line to beat.")
+        deaths = 0
+        while True:
+            try:
+                result = await guard.judge(request, deadline=self._deadline)
+            except GuardError as error:
+                deaths += 1
+                if deaths > MAX_RESTARTS:
+                    # A line to beat is worth having, but no reason to judge nobody.
+                    self._judge.baselined("reference", None, f"The guard {error}.")
+                    return
+            else:
+                detail = result.detail or "The reference, run as a solution, against the seed."
+                self._judge.baselined("reference", result, detail)
+                return
+
+    async def _judge_claim(self, guard: GuardClient, claim: Claim) -> None:
+        try:
+            await self._screen_and_confirm(guard, claim)
+        except GuardDied as error:
+            self._judge.interrupted(claim, "guard_died", f"The guard died: {error}.")
+        except GuardRefused as error:
+            self._judge.interrupted(claim, "guard_refused", f"The guard refused: {error}.")
+        except anyio.get_cancelled_exc_class():
+            self._judge.interrupted(claim, "stopped", "The dispatcher was stopped.")
+            raise
+
+    async def _screen_and_confirm(self, guard: GuardClient, claim: Claim) -> None:
+        request = self._judge.screen_request(claim, self._cache)
+        screen = await guard.judge(
+            request, deadline=self._deadline, on_progress=self._reporter(claim, 0)
+        )
+        _check_result(screen, "screen")
+        if not self._judge.screened(claim, screen):
+            return
+        stake = self._judge.stake(claim)
+        confirm = self._judge.confirm_request(claim, screen, stake, self._cache)
+        result = await guard.judge(
+            confirm, deadline=self._deadline, on_progress=self._reporter(claim, 1)
+        )
+        _check_result(result, "confirm")
+        self._judge.confirmed(claim, result)
+
+    @property
+    def _deadline(self) -> float:
+        return self._host.settings.judgement_seconds
+
+    def _reporter(self, claim: Claim, part: int) -> Callable[[Progress], None]:
+        """Return what passes the guard's signs of life on, a few times a second."""
+        last = 0.0
+        stage = ""
+
+        def report(progress: Progress) -> None:
+            nonlocal last, stage
+            now = monotonic()
+            if progress.stage == stage and now - last < _PROGRESS_SECONDS:
+                return
+            last, stage = now, progress.stage
+            self._judge.progress(claim.ticket, progress, confirming=part == 1)
+
+        return report
+
+
+def _check_result(result: Result, op: str) -> None:
+    """Treat an answer that does not fit its request as a guard that has lost its way."""
+    if result.op != op:
+        raise GuardDied(f"answered a {op} with a {result.op}")
+    if op == "confirm" and result.verdict is None:
+        raise GuardDied("confirmed without a verdict")

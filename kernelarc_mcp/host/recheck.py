@@ -1,0 +1,138 @@
+"""Deciding again from recorded pairs, and holding recorded leases against one another; pure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import variance
+from typing import Final
+
+from kernelarc_guard.decide import (
+    Calibration,
+    Parameters,
+    pair_value,
+    replay_confirm,
+    replay_screen,
+    workload_values,
+)
+from kernelarc_guard.pairs import Block
+from kernelarc_guard.protocol import Lease, PairTimes, Result
+
+_DECIDED: Final = frozenset(
+    {
+        "slower",
+        "not_proven_close",
+        "workload_regressed",
+        "close_to_record",
+        "gain_not_confirmed",
+        "confirmed",
+    }
+)
+"""Reasons that only the rule gives; with any other the guard saw something before it."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """One lease as the ledger tells it."""
+
+    seq: int
+    machine: str
+    lease: Lease
+
+
+def recheck(
+    result: Result, weights: Sequence[float], parameters: Parameters, stake: float
+) -> list[str]:
+    """Return what in a screen's or a confirmation's result does not follow from its pairs."""
+    decision = result.decision
+    if decision is None:
+        if result.verdict is None or result.reason in _DECIDED:
+            return ["there is no decision"]
+        return []
+    if result.calibration is None:
+        return ["the calibration of the decision is missing"]
+    try:
+        values = [pair_value(blocks_of(pair), weights) for pair in result.pairs]
+        if result.op == "screen":
+            again = replay_screen(values, parameters, result.calibration, stake)
+        else:
+            each = [workload_values(blocks_of(pair), len(weights)) for pair in result.pairs]
+            again = replay_confirm(values, each, parameters, result.calibration, stake)
+    except ValueError as error:
+        return [f"the pairs cannot be decided on: {error}"]
+    findings = []
+    if again != decision:
+        findings.append(
+            f"its pairs give {again.outcome} ({again.mean_percent:+.3f} %), it records"
+            f" {decision.outcome} ({decision.mean_percent:+.3f} %)"
+        )
+    findings += _verdict_findings(result, again.outcome, again.reason)
+    return findings
+
+
+def _verdict_findings(result: Result, outcome: str, reason: str | None) -> list[str]:
+    if result.verdict is None:
+        return [] if outcome == "promising" else [f"its pairs decide {outcome}, not promising"]
+    if result.reason in _DECIDED and (result.verdict, result.reason) != (outcome, reason):
+        return [f"its pairs decide {outcome} {reason}, not {result.verdict} {result.reason}"]
+    if result.verdict == "KEEP" and outcome != "KEEP":
+        return [f"its pairs decide {outcome}, not KEEP"]
+    return []
+
+
+def recheck_calibration(
+    result: Result, weights: Sequence[float], parameters: Parameters
+) -> list[str]:
+    """Return what in a calibration does not follow from its pairs, where it recorded them."""
+    calibration = result.calibration
+    if calibration is None:
+        return ["there is no calibration"]
+    if not result.pairs:
+        return []
+    try:
+        values = _values(result.pairs, weights, calibration.blocks_confirm)
+        screens = _values(result.pairs, weights, calibration.blocks_screen)
+    except ValueError as error:
+        return [f"its pairs have no value: {error}"]
+    findings = []
+    if not _same(values, calibration.values):
+        findings.append("its pairs give other values")
+    spread = max(math.sqrt(variance(screens)), parameters.least_sd)
+    if not _same([spread], [calibration.sd_screen]):
+        findings.append(f"its pairs give a spread of {spread:.4f} %, not {calibration.sd_screen}")
+    return findings
+
+
+def stands_for(calibration: Calibration | None, result: Result) -> bool:
+    """Say whether a result was decided with the campaign's calibration, where there is one."""
+    return calibration is None or result.decision is None or result.calibration == calibration
+
+
+def overlaps(leases: Sequence[Held]) -> list[tuple[Held, Held]]:
+    """Return pairs of leases that held one device of one machine at the same time."""
+    found: list[tuple[Held, Held]] = []
+    groups: dict[tuple[str, str], list[Held]] = {}
+    for held in leases:
+        groups.setdefault((held.machine, held.lease.device), []).append(held)
+    for group in groups.values():
+        group.sort(key=lambda held: held.lease.from_ns)
+        latest = group[0]
+        for held in group[1:]:
+            if held.lease.from_ns < latest.lease.to_ns:
+                found.append((latest, held))
+            latest = max(latest, held, key=lambda one: one.lease.to_ns)
+    return found
+
+
+def blocks_of(pair: PairTimes) -> list[Block]:
+    """Return a pair's blocks as the rule takes them."""
+    return [(block.record, block.candidate) for block in pair.blocks]
+
+
+def _values(pairs: Sequence[PairTimes], weights: Sequence[float], blocks: int) -> list[float]:
+    return [pair_value(blocks_of(pair)[:blocks], weights) for pair in pairs]
+
+
+def _same(left: Sequence[float], right: Sequence[float]) -> bool:
+    return len(left) == len(right) and all(
+        math.isclose(a, b, rel_tol=1e-8, abs_tol=1e-12) for a, b in zip(left, right, strict=True)
+    )

@@ -1,0 +1,245 @@
+"""The dispatcher with real processes: election, exact charging, faults and resuming."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from filelock import Timeout
+from host_places import make_campaign, planned
+
+from kernelarc_mcp.host.dispatcher import Dispatcher
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.verify import verify
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVE = """
+import anyio, sys
+from pathlib import Path
+from kernelarc_mcp.host.dispatcher import Dispatcher
+from kernelarc_mcp.host.host import Host
+anyio.run(Dispatcher(Host.open(Path(sys.argv[1])), sys.argv[2]).run)
+"""
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Host]:
+    host = Host.open(folder)
+    try:
+        for agent in host.agents():
+            host.register(agent)
+        yield host
+    finally:
+        host.close()
+
+
+def judge_all(folder: Path, guard: str) -> None:
+    host = Host.open(folder)
+    try:
+        anyio.run(Dispatcher(host, guard).run_until_idle)
+    finally:
+        host.close()
+
+
+@contextmanager
+def serving(folder: Path, guard: str) -> Iterator[subprocess.Popen[bytes]]:
+    path = os.pathsep.join(str(ROOT / part) for part in (".", "guard", "memory"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(folder), guard], env=os.environ | {"PYTHONPATH": path}
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_until_done(host: Host, agent: str, ticket: str) -> None:
+    """Poll as a waiting client does, until there is a verdict."""
+
+    async def poll() -> None:
+        with anyio.fail_after(60):
+            while host.submission(agent, ticket).state != "done":
+                await anyio.sleep(0.02)
+
+    anyio.run(poll)
+
+
+def wait_until_judging(host: Host, ticket: str) -> int:
+    """Wait until the guard showed a sign of life, and return the dispatcher's process id."""
+
+    async def poll() -> int:
+        with anyio.fail_after(60):
+            while host.submission("ada", ticket).percent == 0:
+                await anyio.sleep(0.02)
+        return claims(host)[-1]
+
+    return anyio.run(poll)
+
+
+def claims(host: Host) -> list[int]:
+    rows = host.campaign.journal.ledger.rows_after(0)
+    return [json.loads(row.body)["process"] for row in rows if row.kind == "judging"]
+
+
+def test_a_faster_candidate_is_confirmed_and_becomes_the_record(folder: Path, guard: str) -> None:
+    with opened(folder) as host:
+        ticket = host.submit("ada", source=planned(1, "gain:20")).ticket
+        judge_all(folder, guard)
+        view = host.submission("ada", ticket)
+        assert (view.verdict, view.reason) == ("KEEP", "confirmed")
+        assert view.lower is not None and view.speedup is not None and view.lower < view.speedup
+        record = host.board("ada").record
+        assert (record.submission, record.speedup) == (ticket, view.speedup)
+        assert view.state_after.branch == ticket and view.state_after.r == 0
+    assert verify(folder) == []
+
+
+def test_each_kind_of_outcome_counts_as_the_rules_say(folder: Path, guard: str) -> None:
+    plans = {"broken": "REJECT", "wrong": "REVERT", "gain:0": "ACCEPT", "gain:-20": "REVERT"}
+    with opened(folder) as host:
+        tickets = {
+            plan: host.submit("ada", source=planned(n, plan)).ticket for n, plan in enumerate(plans)
+        }
+        judge_all(folder, guard)
+        for plan, verdict in plans.items():
+            assert host.submission("ada", tickets[plan]).verdict == verdict
+        state = host.submission("ada", tickets["broken"]).state_after
+        assert (state.r, state.attempts_used) == (3, 4)
+        assert state.branch == tickets["gain:0"] and state.directive == "RESTORE"
+        restored = (folder / "agents" / "ada" / "kernel.py").read_text()
+        assert "gain:0" in restored
+    assert verify(folder) == []
+
+
+def test_a_restore_moves_what_differs_away_and_loses_nothing(folder: Path, guard: str) -> None:
+    workspace = folder / "agents" / "ada"
+    with opened(folder) as host:
+        host.submit("ada", source=planned(1, "wrong"), filename="reference.py")
+        (workspace / "reference.py").write_text("# my work in progress\n")
+        judge_all(folder, guard)
+        seed = host.snapshot("ada", "seed").text
+    assert (workspace / "reference.py").read_text() == seed
+    kept = workspace / "previous" / "001" / "reference.py"
+    assert kept.read_text() == "# my work in progress\n"
+
+
+def test_the_plateau_forces_a_draft_that_must_be_new(tmp_path: Path, guard: str) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder, r_draft=2)
+    with opened(folder) as host:
+        lens = host.brief("ada").state.lens
+        body = "".join(f"    x{n} = x * {n}\n" for n in range(20))
+        text = planned(1, "gain:0").replace("    scale_1", f"{body}    scale_1")
+        base = host.submit("ada", source=text, algorithm="plain").ticket
+        host.submit("ada", source=planned(2, "wrong"))
+        other = host.submit("bob", source=planned(3, "gain:30")).ticket
+        with pytest.raises(Exception, match="only while your directive is DRAFT"):
+            host.snapshot("ada", other)
+        judge_all(folder, guard)
+        state = host.brief("ada").state
+        assert state.directive == "DRAFT" and state.lens != lens and state.r == 2
+        assert "gain:30" in host.snapshot("ada", other).text
+
+        light = text.replace("scale_1 = 1", "scale_1 = 2")
+        edit = host.submit("ada", source=light, algorithm="other").ticket
+        assert host.submission("ada", edit).reason == "draft_not_new"
+        undeclared = host.submit("ada", source="import torch\n" + "def run(x, y): return y + x\n")
+        assert host.submission("ada", undeclared.ticket).reason == "draft_not_new"
+        assert host.brief("ada").state.directive == "DRAFT"
+
+        draft = host.submit(
+            "ada",
+            source="import torch\ndef run(a, b):\n    return b.add(a)\nPLAN = 'gain:-50'\n",
+            algorithm="swapped",
+        ).ticket
+        judge_all(folder, guard)
+        view = host.submission("ada", draft)
+        assert view.verdict == "REVERT"
+        after = view.state_after
+        assert (after.branch, after.r, after.drafts) == (draft, 0, 1)
+        assert after.directive == "CONTINUE" and base != draft
+    assert verify(folder) == []
+
+
+def test_a_guard_that_dies_once_is_restarted_and_charges_once(folder: Path, guard: str) -> None:
+    with opened(folder) as host:
+        ticket = host.submit("ada", source=planned(1, "die_once")).ticket
+        judge_all(folder, guard)
+        view = host.submission("ada", ticket)
+        assert view.verdict == "ACCEPT" and view.state_after.attempts_used == 1
+    assert verify(folder) == []
+
+
+@pytest.mark.parametrize("plan", ["die", "refuse", "die_confirming"])
+def test_a_guard_that_never_survives_ends_in_guard_lost(
+    folder: Path, guard: str, plan: str
+) -> None:
+    with opened(folder) as host:
+        lost = host.submit("ada", source=planned(1, plan)).ticket
+        following = host.submit("bob", source=planned(2, "gain:0")).ticket
+        judge_all(folder, guard)
+        view = host.submission("ada", lost)
+        assert (view.verdict, view.reason) == ("REVERT", "guard_lost")
+        assert len([pid for pid in claims(host)]) == 4
+        assert host.submission("bob", following).verdict == "ACCEPT"
+        with host.campaign.journal.reading() as state:
+            wealth = state.wealth["ada"]
+        whole = host.settings.parameters.wealth / 2
+        assert wealth == (
+            whole if plan != "die_confirming" else pytest.approx(whole * (15 / 16) ** 3)
+        )
+    assert verify(folder) == []
+
+
+def test_a_known_binary_is_named_to_the_guard_and_agents_take_turns(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        first = [host.submit("ada", source=planned(n, "wrong")).ticket for n in range(3)]
+        late = host.submit("bob", source=planned(9, "wrong")).ticket
+        with host.campaign.journal.reading() as state:
+            assert state.queue() == [first[0], late, first[1], first[2]]
+        judge_all(folder, guard)
+        rows = host.campaign.journal.ledger.rows_after(0)
+        order = [row.submission for row in rows if row.kind == "judging"]
+        assert order == [first[0], late, first[1], first[2]]
+        with host.campaign.journal.reading() as state:
+            assert set(state.binaries.values()) == {*first, late}
+
+
+def test_a_killed_dispatcher_loses_no_attempt_and_another_process_finishes(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        hung = host.submit("ada", source=planned(1, "hang_once"), request_id="one").ticket
+        waiting = host.submit("bob", source=planned(2, "gain:20")).ticket
+        with serving(folder, guard) as first:
+            assert wait_until_judging(host, hung) == first.pid
+            with pytest.raises(Timeout):
+                judge_all(folder, guard)
+            with serving(folder, guard) as second:
+                os.kill(first.pid, signal.SIGKILL)
+                wait_until_done(host, "ada", hung)
+                wait_until_done(host, "bob", waiting)
+                assert claims(host) == [first.pid, second.pid, second.pid]
+        assert host.submission("ada", hung).verdict == "ACCEPT"
+        again = host.submit("ada", source=planned(1, "hang_once"), request_id="one")
+        assert again == (hung, False)
+        assert host.brief("ada").state.attempts_used == 1
+    assert verify(folder) == []
+
+
+def test_two_dispatchers_judge_each_submission_once(folder: Path, guard: str) -> None:
+    with opened(folder) as host, serving(folder, guard), serving(folder, guard):
+        tickets = [host.submit("ada", source=planned(n, "gain:0")).ticket for n in range(4)]
+        for ticket in tickets:
+            wait_until_done(host, "ada", ticket)
+        assert len(set(claims(host))) == 1 and len(claims(host)) == 4
+    assert verify(folder) == []
