@@ -56,7 +56,9 @@ def test_every_kind_of_right_solution_reaches_timing(
 
 
 def test_a_tvm_ffi_solution_runs_in_both_styles(guard: Guard) -> None:
-    head = "#include <cmath>\n#include <tvm/ffi/container/tensor.h>\n#include <tvm/ffi/function.h>\n"
+    head = (
+        "#include <cmath>\n#include <tvm/ffi/container/tensor.h>\n#include <tvm/ffi/function.h>\n"
+    )
     passing = head + (
         "namespace ffi = tvm::ffi;\n"
         "void run(ffi::TensorView x, double scale, ffi::TensorView y) {\n"
@@ -231,7 +233,9 @@ def test_a_problem_without_inputs_to_redraw_never_keeps(guard: Guard) -> None:
     request = {
         "problem": fixed,
         "record": python(slow + "    return torch.full((4,), scale)\n"),
-        "candidate": python("import torch\n\ndef run(scale):\n    return torch.full((4,), scale)\n"),
+        "candidate": python(
+            "import torch\n\ndef run(scale):\n    return torch.full((4,), scale)\n"
+        ),
     }
     screen = guard.ask("screen", **request)
     assert screen.decision is not None and screen.decision.outcome == "promising"

@@ -36,6 +36,7 @@ stop()
 total = sum(range(100000))
 stop()
 """
+WAKE_AND_STOP = SELF_WAKE.replace("total = sum(range(100000))", "")
 EXIT = "stop()\nsys.exit(3)\n"
 FOREVER = "stop()\nwhile True:\n    pass\n"
 
@@ -74,8 +75,9 @@ def test_a_window_lasts_as_long_as_the_call(start: Start) -> None:
         assert 20e6 <= elapsed < 5e9
 
 
-def test_a_process_that_wakes_itself_between_windows_is_noticed(start: Start) -> None:
-    window = start(SELF_WAKE)
+@pytest.mark.parametrize("script", [SELF_WAKE, WAKE_AND_STOP])
+def test_a_process_that_wakes_itself_between_windows_is_noticed(start: Start, script: str) -> None:
+    window = start(script)
     window.go(5)
     deadline = time.monotonic() + 10
     with pytest.raises(SelfWoken):
