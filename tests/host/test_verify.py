@@ -1,0 +1,190 @@
+"""Verifying finds any row that was edited by hand, and names it."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from host_places import make_campaign, planned, scripted_guard
+
+from kernelarc_guard.protocol import Lease
+from kernelarc_mcp.host.dispatcher import Dispatcher
+from kernelarc_mcp.host.events import GENESIS, Row
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.ledger import FILE, Ledger
+from kernelarc_mcp.host.recheck import Held, overlaps
+from kernelarc_mcp.host.verify import verify
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a campaign with every kind of verdict and a draft."""
+    base = tmp_path_factory.mktemp("verify")
+    folder = base / "campaign"
+    make_campaign(folder, r_draft=2)
+    host = Host.open(folder)
+    for agent in ("ada", "bob"):
+        host.register(agent)
+    for number, plan in enumerate(["broken", "gain:20", "gain:0", "wrong"]):
+        host.submit("ada", source=planned(number, plan))
+    host.submit("bob", source=planned(0, "broken"))
+    anyio.run(Dispatcher(host, scripted_guard(base)).run_until_idle)
+    host.conclude("ada", "win", "It is faster", "By a fifth.", "s002")
+    assert host.brief("ada").state.directive == "DRAFT"
+    host.close()
+    return folder
+
+
+@pytest.fixture
+def copy(judged: Path, tmp_path: Path) -> Iterator[Path]:
+    """Return a copy of it that may be edited."""
+    shutil.copytree(judged, tmp_path / "copy")
+    yield tmp_path / "copy"
+
+
+def rows_of(folder: Path) -> list[Row]:
+    ledger = Ledger.open_read_only(folder)
+    rows = ledger.rows_after(0)
+    ledger.close()
+    return rows
+
+
+def edit(folder: Path, statement: str, *values: object) -> None:
+    with sqlite3.connect(folder / FILE) as db:
+        assert db.execute(statement, values).rowcount == 1
+    db.close()
+
+
+def row_of(folder: Path, kind: str, submission: str = "") -> Row:
+    return next(
+        row for row in rows_of(folder) if row.kind == kind and submission in ("", row.submission)
+    )
+
+
+def forge(folder: Path, seq: int, change: dict[str, object]) -> None:
+    """Change a row's body and give it and all that follow it the hashes they then need."""
+    previous = GENESIS
+    with sqlite3.connect(folder / FILE) as db:
+        for row in rows_of(folder):
+            body = json.loads(row.body)
+            if row.seq == seq:
+                merge(body, change)
+            text = json.dumps(body, separators=(",", ":"))
+            new = Row(row.seq, row.at, row.kind, row.agent, row.submission, text, previous, "")
+            previous = new.computed_hash()
+            db.execute(
+                "UPDATE event SET body = ?, prev_hash = ?, hash = ? WHERE seq = ?",
+                [text, new.prev_hash, previous, row.seq],
+            )
+    db.close()
+
+
+def merge(body: dict[str, object], change: dict[str, object]) -> None:
+    for key, value in change.items():
+        inner = body.get(key)
+        if isinstance(value, dict) and isinstance(inner, dict):
+            merge(inner, value)
+        else:
+            body[key] = value
+
+
+def test_an_untouched_campaign_verifies_and_is_not_written_to(judged: Path) -> None:
+    before = (judged / FILE).read_bytes()
+    assert verify(judged) == []
+    assert (judged / FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["created", "submitted", "judging", "screened", "staked"])
+def test_a_hand_edited_row_is_named(copy: Path, kind: str) -> None:
+    row = row_of(copy, kind)
+    edit(copy, "UPDATE event SET body = body || ' ' WHERE seq = ?", row.seq)
+    assert f"event row {row.seq}: its content does not have its hash" in verify(copy)
+
+
+def test_every_column_of_a_row_is_sealed(copy: Path) -> None:
+    row = row_of(copy, "settled")
+    for column in ("at", "agent", "submission"):
+        edit(copy, f"UPDATE event SET {column} = {column} || 'x' WHERE seq = ?", row.seq)
+        assert any(f"row {row.seq}" in finding for finding in verify(copy))
+        edit(
+            copy,
+            f"UPDATE event SET {column} = substr({column}, 1, length({column}) - 1) WHERE seq = ?",
+            row.seq,
+        )
+    assert verify(copy) == []
+
+
+def test_a_deleted_row_is_named(copy: Path) -> None:
+    edit(copy, "DELETE FROM event WHERE seq = 5")
+    assert any("row 5 is missing" in finding for finding in verify(copy))
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("UPDATE agent SET r = r + 1 WHERE name = 'ada'", "agent row ada: r is"),
+        ("UPDATE agent SET used = 0 WHERE name = 'ada'", "agent row ada: used is 0"),
+        ("UPDATE agent SET branch = 'seed' WHERE name = 'ada'", "agent row ada: branch is"),
+        ("UPDATE wealth SET amount = 1 WHERE share = 'bob'", "wealth row bob: amount is"),
+        ("UPDATE record SET speedup = 9 WHERE position = 1", "record row 1: speedup is"),
+        ("UPDATE submission SET verdict = 'KEEP' WHERE ticket = 's004'", "submission row s004"),
+        ("DELETE FROM submission WHERE ticket = 's001'", "submission row s001 is missing"),
+        ("UPDATE blob SET content = x'00' WHERE rowid = 1", "its bytes do not have its digest"),
+    ],
+)
+def test_a_counter_edited_in_a_derived_table_is_named(
+    copy: Path, statement: str, named: str
+) -> None:
+    edit(copy, statement)
+    assert any(named in finding for finding in verify(copy))
+
+
+def test_a_verdict_that_its_pairs_do_not_give_is_found_though_all_hashes_fit(copy: Path) -> None:
+    row = row_of(copy, "confirmed")
+    pairs = json.loads(row.body)["result"]["pairs"]
+    for pair in pairs:
+        for block in pair["blocks"]:
+            block["candidate"] = block["record"]
+    forge(copy, row.seq, {"result": {"pairs": pairs}})
+    findings = verify(copy)
+    assert not any("hash" in finding for finding in findings)
+    assert (
+        f"event row {row.seq}: its pairs decide ACCEPT gain_not_confirmed, not KEEP confirmed"
+        in (findings)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "submission", "change", "says"),
+    [
+        ("settled", "s004", {"reason": "tampering"}, "the rows give REVERT wrong_result"),
+        ("settled", "s002", {"speedup": 3.0}, "the rows give KEEP confirmed"),
+        ("settled", "s005", {"duplicate_of": "s003"}, "the rows give REJECT duplicate"),
+        ("staked", "s002", {"amount": 1e-9}, "the stake was"),
+        ("registered", "", {"lens": "low-precision"}, "the least used lens was"),
+        ("drafting", "", {"lens": "low-precision"}, "the least used other lens was"),
+        ("submitted", "s002", {"number": 7}, "attempt number 2 was next"),
+        ("submitted", "s002", {"key": "0" * 64}, "its sources give another key"),
+        ("judging", "s002", {"against": "s001"}, "the record is seed"),
+    ],
+)
+def test_a_decision_forged_with_all_hashes_is_found(
+    copy: Path, kind: str, submission: str, change: dict[str, object], says: str
+) -> None:
+    row = row_of(copy, kind, submission)
+    forge(copy, row.seq, change)
+    findings = verify(copy)
+    assert any(f"event row {row.seq}" in found and says in found for found in findings), findings
+
+
+def test_leases_of_one_device_on_one_machine_must_not_overlap() -> None:
+    def held(seq: int, machine: str, device: str, begin: int, end: int) -> Held:
+        return Held(seq, machine, Lease(device=device, from_ns=begin, to_ns=end))
+
+    apart = [held(1, "m", "cpu", 0, 5), held(2, "m", "cpu", 5, 9), held(3, "n", "cpu", 3, 4)]
+    assert overlaps([*apart, held(4, "m", "cuda:0", 1, 8)]) == []
+    crossing = held(5, "m", "cpu", 8, 20)
+    assert [(a.seq, b.seq) for a, b in overlaps([*apart, crossing])] == [(2, 5)]
