@@ -169,7 +169,7 @@ def _agent(state: CampaignState, agent: AgentStanding) -> AgentReport:
         drafts_made=agent.drafts,
         drafting=agent.drafting,
         branch=agent.branch,
-        verdicts=dict(agent.verdicts),
+        verdicts={verdict: count for verdict, count in agent.verdicts.items()},
         best=agent.best,
     )
 

@@ -62,12 +62,12 @@ def build_server(
     )
     add_resources(server, reading, submitting)
     add_prompts(server)
-
-    @server.custom_route("/health", methods=["GET"])
-    async def health(_: Request) -> Response:
-        return JSONResponse({"status": "ok", "server": "kernelarc", "version": __version__})
-
+    server.custom_route("/health", methods=["GET"])(_health)
     return server
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"status": "ok", "server": "kernelarc", "version": __version__})
 
 
 async def _dispatch(host: Host, guard_python: str) -> None:
@@ -75,6 +75,7 @@ async def _dispatch(host: Host, guard_python: str) -> None:
     while True:
         try:
             await Dispatcher(host, guard_python).run()
-        except Exception:  # noqa: BLE001 - the server's boundary: a fault in judging stops no reader
+        except Exception:
+            # The server's boundary: a fault in judging stops no reader.
             log.exception("judging stopped; it starts again in %g seconds", _RETRY_SECONDS)
         await anyio.sleep(_RETRY_SECONDS)

@@ -33,7 +33,8 @@ def answer_of(result: CallToolResult) -> dict[str, Any]:
     """Return the structured answer of a call that must have succeeded."""
     assert not result.is_error, text_of(result)
     assert result.structured_content is not None
-    return result.structured_content
+    answer: dict[str, Any] = result.structured_content
+    return answer
 
 
 def refusal_of(result: CallToolResult) -> str:

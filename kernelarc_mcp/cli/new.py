@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 from pydantic import ValidationError
-from rich.table import Table
 
 from kernelarc_guard.problem import Problem, read_problem
 from kernelarc_guard.solution import read_solution, seed_solution
@@ -21,11 +20,9 @@ def create_campaign(
     """Create a campaign and return its agents with their tokens, which are shown only now."""
     definition = problem.definition
     if seed is not None:
-        first = read_solution(seed, definition)
-    else:
-        own = Path(problem.folder) if problem.folder else None
-        first = None if own is None else seed_solution(own, definition)
-    return Host.create(folder, settings, problem, first)
+        return Host.create(folder, settings, problem, read_solution(seed, definition))
+    own = seed_solution(Path(problem.folder), definition) if problem.folder else None
+    return Host.create(folder, settings, problem, own)
 
 
 def settings_from(**values: object) -> CampaignSettings:
@@ -89,8 +86,7 @@ def new(
         )
         return
     out.print(f"Campaign {settings.name} on {settings.problem}: {folder.resolve()}", markup=False)
-    table = Table("agent", "token (shown once)")
+    out.print("Bearer tokens, shown only now:")
     for agent, token in tokens:
-        table.add_row(agent, token)
-    out.print(table)
+        out.print(f"  {agent}  {token}", markup=False)
     out.print(f"Next: kernelarc-mcp serve {folder} --http 127.0.0.1:8765", markup=False)

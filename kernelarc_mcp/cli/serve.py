@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import anyio
 import typer
@@ -54,7 +54,7 @@ def serve(
         stream=sys.stderr,
     )
     python = guard_python(guard)
-    level = "INFO" if verbose else "WARNING"
+    level: Literal["INFO", "WARNING"] = "INFO" if verbose else "WARNING"
     if not http:
         agent = agent_from_environment()
         server = build_server(Host.open(folder), guard_python=python, agent=agent, log_level=level)

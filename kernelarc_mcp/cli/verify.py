@@ -4,19 +4,17 @@ from pathlib import Path
 
 import typer
 
-from kernelarc_mcp.cli.console import out, print_json
+from kernelarc_mcp.cli.console import UserError, out, print_json
 from kernelarc_mcp.cli.options import CampaignDir, Json
-from kernelarc_mcp.host.errors import LedgerBroken
-from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.ledger import FILE
+from kernelarc_mcp.host.verify import verify as recompute
 
 
 def check(folder: Path) -> list[str]:
     """Return one line for each row of a campaign that does not follow from the others."""
-    try:
-        Host.open(folder).close()
-    except LedgerBroken as error:
-        return [str(error)]
-    return []
+    if not (folder / FILE).is_file():
+        raise UserError(f"{folder}: no campaign here ({FILE} is missing)")
+    return recompute(folder)
 
 
 def verify(folder: CampaignDir, as_json: Json = False) -> None:

@@ -28,13 +28,13 @@ async def test_a_waiting_call_reports_rising_progress_and_returns_a_ticket(
     monkeypatch.setattr(follow, "HEARTBEAT", 0.2)
     told: list[tuple[float, float | None, str | None]] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, total, message))
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
 
     async with connected(Host.open(place.folder), "ada", silent_guard, era) as client:
         view = answer_of(
             await client.call_tool(
-                "submit_candidate", SUBMIT | {"wait_seconds": 1.0}, progress_callback=progress
+                "submit_candidate", SUBMIT | {"wait_seconds": 1.0}, progress_callback=tell
             )
         )
     assert view["state"] in ("queued", "judging")
