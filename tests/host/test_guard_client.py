@@ -1,0 +1,137 @@
+"""The client of the guard's process, against real processes that misbehave."""
+
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from host_places import make_problem, scripted_guard
+
+from kernelarc_guard.protocol import Calibrate, Progress
+from kernelarc_guard.solution import reference_solution
+from kernelarc_mcp.host import guard_client
+from kernelarc_mcp.host.guard_client import GuardClient, GuardDied, GuardRefused
+
+pytestmark = pytest.mark.anyio
+
+
+def request(tmp_path: Path) -> Calibrate:
+    problem = make_problem()
+    return Calibrate(
+        id="one",
+        cache_dir=str(tmp_path / "cache"),
+        problem=problem,
+        record=reference_solution(problem.definition),
+        pairs=2,
+    )
+
+
+def script(tmp_path: Path, *lines: str) -> str:
+    path = tmp_path / "guard"
+    path.write_text("\n".join([f"#!{sys.executable} -I", "import os, sys, time", *lines]) + "\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+async def test_one_process_serves_several_requests_and_ends_with_the_client(
+    tmp_path: Path,
+) -> None:
+    async with GuardClient(scripted_guard(tmp_path), tmp_path / "guard.log") as guard:
+        assert guard.pid is None
+        first = await guard.judge(request(tmp_path), deadline=60)
+        pid = guard.pid
+        second = await guard.judge(request(tmp_path), deadline=60)
+        assert first.op == second.op == "calibrate" and guard.pid == pid is not None
+    assert guard.pid is None and not Path(f"/proc/{pid}").exists()
+    assert "scripted guard" in (tmp_path / "guard.log").read_text()
+
+
+async def test_a_guard_that_dies_is_named_with_its_end_and_started_again(tmp_path: Path) -> None:
+    path = script(tmp_path, "sys.stdin.readline()", "os.kill(os.getpid(), 11)")
+    async with GuardClient(path) as guard:
+        for _ in range(2):
+            with pytest.raises(GuardDied, match="SIGSEGV"):
+                await guard.judge(request(tmp_path), deadline=60)
+
+
+async def test_a_guard_that_cannot_be_started_is_a_guard_that_died(tmp_path: Path) -> None:
+    async with GuardClient(str(tmp_path / "nothing")) as guard:
+        with pytest.raises(GuardDied, match="cannot be started"):
+            await guard.judge(request(tmp_path), deadline=60)
+
+
+async def test_a_guard_past_its_deadline_is_killed(tmp_path: Path) -> None:
+    path = script(tmp_path, "time.sleep(600)")
+    async with GuardClient(path, grace=0.1) as guard:
+        with pytest.raises(GuardDied, match=r"no answer within 0\.5 seconds"):
+            await guard.judge(request(tmp_path), deadline=0.5)
+        assert guard.pid is None
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("print('hello', flush=True)", "malformed"),
+        ('print(\'{"event": "refusal", "id": "two", "error": "x"}\', flush=True)', "is for two"),
+        ("sys.stdout.write('x' * 5000); sys.stdout.flush()", "longer than"),
+    ],
+)
+async def test_a_guard_that_breaks_the_protocol_has_died(
+    tmp_path: Path, line: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard_client, "MAX_LINE", 4000)
+    path = script(tmp_path, "sys.stdin.readline()", line, "sys.stdin.read()")
+    async with GuardClient(path) as guard:
+        with pytest.raises(GuardDied, match=says):
+            await guard.judge(request(tmp_path), deadline=60)
+
+
+async def test_a_refusal_leaves_the_process_running_and_signs_of_life_come_through(
+    tmp_path: Path,
+) -> None:
+    progress = Progress(id="one", stage="build", done=1, of=2, message="m").model_dump_json()
+    path = script(
+        tmp_path,
+        "for line in sys.stdin:",
+        f"    print({progress!r})",
+        '    print(\'{"event": "refusal", "id": "one", "error": "no such device"}\', flush=True)',
+    )
+    seen: list[Progress] = []
+    async with GuardClient(path) as guard:
+        for _ in range(2):
+            with pytest.raises(GuardRefused, match="no such device"):
+                await guard.judge(request(tmp_path), deadline=60, on_progress=seen.append)
+        assert len(seen) == 2 and guard.pid is not None
+
+
+async def test_messages_without_end_neither_block_the_guard_nor_fill_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard_client, "LOG_BYTES", 100_000)
+    path = script(
+        tmp_path,
+        "sys.stdin.readline()",
+        "for _ in range(100): sys.stderr.write('e' * 9999 + '\\n')",
+        'print(\'{"event": "refusal", "id": "one", "error": "done"}\', flush=True)',
+        "sys.stdin.read()",
+    )
+    log = tmp_path / "guard.log"
+    async with GuardClient(path, log) as guard:
+        with pytest.raises(GuardRefused, match="done"):
+            await guard.judge(request(tmp_path), deadline=60)
+    total = sum(file.stat().st_size for file in tmp_path.glob("guard*.log"))
+    assert 0 < total < 500_000
+
+
+async def test_a_cancelled_request_ends_the_process_it_was_sent_to(tmp_path: Path) -> None:
+    path = script(
+        tmp_path, "sys.stdin.readline()", "print('x' * 9, end='', flush=True)", "sys.stdin.read()"
+    )
+    async with GuardClient(path) as guard, anyio.create_task_group() as group:
+        group.start_soon(lambda: guard.judge(request(tmp_path), deadline=60))
+        with anyio.fail_after(60):
+            while guard.pid is None:
+                await anyio.lowlevel.checkpoint()
+        pid = guard.pid
+        group.cancel_scope.cancel()
+    assert guard.pid is None and not Path(f"/proc/{pid}").exists()
