@@ -39,7 +39,12 @@ class Agent:
                 return
             await self._obey(search, state)
             memory = await self._campaign.call("read_memory", limit=64)
-            proposal = search.propose(lessons.read_conclusions(memory["conclusions"]))
+            known = lessons.read_conclusions(memory["conclusions"])
+            proposal = search.propose(known)
+            if proposal is None:
+                search.draft(state["lens"], None)
+                self._say(f"nothing left to vary: {search.base.algorithm} from scratch")
+                proposal = search.propose(known)
             if proposal is None:
                 self._say("nothing is left to try that no trap rules out")
                 return
@@ -116,7 +121,9 @@ class Agent:
         ):
             kind = "trap"
             known = family.algorithms[place.algorithm]
-            summary, lesson = lessons.trap(known, place.point, proposal.changed, view)
+            summary, lesson = lessons.trap(
+                known, place.point, proposal.changed, view, proposal.on_record
+            )
         else:
             return
         await self._campaign.call(

@@ -14,6 +14,8 @@ SUMMARY_CAP: Final = 160
 LESSON_CAP: Final = 1200
 UNINFORMATIVE: Final = frozenset({"duplicate", "draft_not_new", "cancelled", "guard_lost"})
 """Reasons that say nothing about the code."""
+SHOWN_WORSE: Final = frozenset({"slower", "workload_regressed"})
+TIMED: Final = SHOWN_WORSE | {"not_proven_close"}
 _WON: Final = "tuner-point: "
 _RULED_OUT: Final = "tuner-rules-out: "
 
@@ -69,18 +71,23 @@ def read_conclusions(conclusions: Iterable[Mapping[str, Any]]) -> Known:
     return Known(tuple(wins), tuple(rules))
 
 
-def ruled_out(known: Algorithm, point: Point, changed: Iterable[str], reason: str) -> Point:
+def ruled_out(
+    known: Algorithm, point: Point, changed: Iterable[str], reason: str, on_record: bool
+) -> Point:
     """Return the values a failure rules out: what was changed, and what its effect depends on.
 
-    Where nothing was changed on the way from the branch, only this very point is ruled out.
+    A time says something about the change only where the record itself was changed: verdicts
+    compare with the record, and a step in the right direction from a slow branch is still slower.
+    Otherwise, and where nothing was changed, only this very point is ruled out.
     """
     axes = set(changed)
-    if not axes:
+    timed = reason in TIMED
+    if not axes or (timed and not (on_record and reason in SHOWN_WORSE)):
         return dict(point)
     for axis in tuple(axes):
         depends = known.coupled.get(axis, ())
         # A compiler's refusal depends on the target; how fast it runs on all that is coupled.
-        axes |= {a for a in depends if a == "target"} if reason == "build_failed" else set(depends)
+        axes |= set(depends) if timed else {a for a in depends if a == "target"}
     return {axis: point[axis] for axis in sorted(axes) if axis in point}
 
 
@@ -96,13 +103,18 @@ def win(algorithm: str, point: Point, changed: Iterable[str], speedup: float) ->
 
 
 def trap(
-    known: Algorithm, point: Point, changed: Iterable[str], view: Mapping[str, Any]
+    known: Algorithm,
+    point: Point,
+    changed: Iterable[str],
+    view: Mapping[str, Any],
+    on_record: bool,
 ) -> tuple[str, str]:
     """Return summary and lesson of an informative REJECT or REVERT."""
     reason = str(view["reason"])
-    values = ruled_out(known, point, changed, reason)
+    values = ruled_out(known, point, changed, reason, on_record)
     named = ", ".join(f"{axis}={value}" for axis, value in values.items())
-    summary = f"{known.name}: {reason} with {named}"
+    moved = ", ".join(f"{axis}={point[axis]}" for axis in changed)
+    summary = f"{known.name}: {reason} with {moved or 'its first choices'}"
     seen = _what_was_seen(view)
     machine_line = f"{_RULED_OUT}{tag(known.name, values)}"
     prose = f"{seen} Do not combine {named} in {known.name} here."

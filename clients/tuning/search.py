@@ -27,6 +27,8 @@ class Proposal:
     place: Place
     changed: tuple[str, ...]
     why: str
+    on_record: bool = False
+    """Whether it changes the record itself, so that a loss is the change's own."""
 
 
 class Search:
@@ -38,23 +40,26 @@ class Search:
         self._tried: set[str] = set()
         self._submitted: dict[str, Place] = {}
         self._drafted: set[str] = set()
-        self._followed: set[str] = set()
+        self._seen_wins: set[str] = set()
+        self._older_wins: set[str] = set()
         self._plan: Plan = family.plan(lens)
         self._lucky: str = ""
         self.base = self._start(self._plan)
 
     def propose(self, known: Known) -> Proposal | None:
         """Return the next untried place that no trap rules out; None where nothing is left."""
-        followed = self._follow(known)
-        taken = self._tried | {tag(win.algorithm, win.point) for win in known.wins}
-        if not self._is_barred(self.base, taken, known):
-            why = "starting from a win" if followed else "starting"
-            return Proposal(self.base, (), why)
-        for changed, why in self._steps():
-            place = self._at(self.base.algorithm, {**self.base.point, **changed})
+        wins = [tag(win.algorithm, win.point) for win in known.wins]
+        self._seen_wins.update(wins)
+        origin = self._newer_win(known) or self.base
+        taken = self._tried.union(wins)
+        on_record = wins[:1] == [origin.name]
+        if not self._is_barred(origin, taken, known):
+            return Proposal(origin, (), "starting", on_record)
+        for changed, why in self._steps(origin):
+            place = self._at(origin.algorithm, {**origin.point, **changed})
             if not self._is_barred(place, taken, known):
-                moved = tuple(a for a in changed if place.point[a] != self.base.point[a])
-                return Proposal(place, moved, why)
+                moved = tuple(a for a in changed if place.point[a] != origin.point[a])
+                return Proposal(place, moved, why, on_record)
         return None
 
     def settle(self, proposal: Proposal, ticket: str, branch: str, gained: bool) -> None:
@@ -63,6 +68,8 @@ class Search:
         self._submitted[ticket] = proposal.place
         if gained and proposal.changed:
             self._lucky = proposal.changed[0]
+        if branch == ticket:
+            self._older_wins |= self._seen_wins
         self.restore(branch)
 
     def restore(self, branch: str) -> None:
@@ -104,18 +111,13 @@ class Search:
     def _is_barred(self, place: Place, taken: set[str], known: Known) -> bool:
         return place.name in taken or known.excludes(place.algorithm, place.point)
 
-    def _follow(self, known: Known) -> bool:
-        """Move to the newest win of the same algorithm that was not followed before."""
+    def _newer_win(self, known: Known) -> Place | None:
+        """Return the newest win of the base's algorithm, unless the branch came after it."""
         for win in known.wins:
-            place = self._known_place(win.algorithm, win.point)
-            if place is None or place.algorithm != self.base.algorithm:
-                continue
-            is_news = place.name not in self._followed and place.name not in self._tried
-            self._followed.add(place.name)
-            if is_news:
-                self.base = place
-            return is_news
-        return False
+            if win.algorithm == self.base.algorithm:
+                place = self._known_place(win.algorithm, win.point)
+                return place if place and place.name not in self._older_wins else None
+        return None
 
     def _known_place(self, algorithm: str, point: Point) -> Place | None:
         if algorithm not in self._family.algorithms:
@@ -123,9 +125,9 @@ class Search:
         place = self._at(algorithm, point)
         return place if place.point == dict(point) else None
 
-    def _steps(self) -> Iterator[tuple[Mapping[str, str], str]]:
-        """Yield changes to the base: curious moves, neighbours, far values, pairs, other axes."""
-        axes = self._family.algorithms[self.base.algorithm].axes
+    def _steps(self, origin: Place) -> Iterator[tuple[Mapping[str, str], str]]:
+        """Yield changes to a place: curious moves, neighbours, far values, pairs, other axes."""
+        axes = self._family.algorithms[origin.algorithm].axes
         mine = [axis for axis in self._plan.axes if axis in axes]
         if self._lucky in mine:
             mine = [self._lucky, *(axis for axis in mine if axis != self._lucky)]
@@ -135,7 +137,7 @@ class Search:
             if value in axes.get(axis, ()):
                 yield {axis: value}, "a move of the lens"
         for axis in mine:
-            for value in self._near(axis):
+            for value in self._near(origin, axis):
                 yield {axis: value}, "a neighbour"
         for axis in mine:
             for value in axes[axis]:
@@ -143,14 +145,14 @@ class Search:
         pairs = [(a, b) for n, a in enumerate(mine) for b in mine[n + 1 :]]
         self._random.shuffle(pairs)
         for a, b in pairs:
-            for first in self._near(a):
-                for second in self._near(b):
+            for first in self._near(origin, a):
+                for second in self._near(origin, b):
                     yield {a: first, b: second}, "two axes together"
         for axis in rest:
-            for value in self._near(axis):
+            for value in self._near(origin, axis):
                 yield {axis: value}, "an axis outside the lens"
 
-    def _near(self, axis: str) -> list[str]:
-        values = self._family.algorithms[self.base.algorithm].axes[axis]
-        here = values.index(self.base.point[axis])
+    def _near(self, origin: Place, axis: str) -> list[str]:
+        values = self._family.algorithms[origin.algorithm].axes[axis]
+        here = values.index(origin.point[axis])
         return [values[n] for n in (here + 1, here - 1) if 0 <= n < len(values)]

@@ -110,6 +110,32 @@ def test_a_win_of_the_same_algorithm_is_where_the_next_step_starts() -> None:
     assert all(proposal.place.point[a] == v for a, v in point.items() if a not in proposal.changed)
 
 
+def test_after_a_revert_the_agent_still_starts_from_a_win_newer_than_its_branch() -> None:
+    point = RMSNORM.point("two-sweep", {"accumulators": "8", "target": "native"})
+    known = Known(wins=(Win("two-sweep", point, 2.0),))
+    search = Search(RMSNORM, "operator-fusion", 1)
+    for number in range(3):
+        step = search.propose(known)
+        assert step is not None and step.on_record and len(step.changed) == 1
+        search.settle(step, f"s{number}", branch="seed", gained=False)
+
+
+def test_a_branch_accepted_after_a_win_is_not_left_for_it_again() -> None:
+    point = RMSNORM.point("two-sweep", {"accumulators": "8", "target": "native"})
+    known = Known(wins=(Win("two-sweep", point, 2.0),))
+    search = Search(RMSNORM, "operator-fusion", 1)
+    accepted = search.propose(known)
+    assert accepted is not None
+    search.settle(accepted, "s1", branch="s1", gained=True)
+    step = search.propose(known)
+    assert step is not None and not step.on_record
+    assert all(
+        step.place.point[axis] == value
+        for axis, value in accepted.place.point.items()
+        if axis not in step.changed
+    )
+
+
 def test_a_win_of_another_algorithm_waits_for_a_draft() -> None:
     known = Known(wins=(Win("library", {"call": "fused"}, 9.0),))
     proposal = Search(RMSNORM, "operator-fusion", 1).propose(known)
@@ -161,7 +187,8 @@ def test_what_one_tuner_writes_another_reads() -> None:
     algorithm = RMSNORM.algorithms["two-sweep"]
     point = RMSNORM.point("two-sweep", {"vector": "16"})
     _, won = win("two-sweep", point, ("vector",), 1.7)
-    _, lost = trap(algorithm, point, ("vector",), view("REVERT", "slower", speedup=0.9))
+    slower = view("REVERT", "slower", speedup=0.9)
+    _, lost = trap(algorithm, point, ("vector",), slower, on_record=True)
     known = read_conclusions(
         [
             {"kind": "win", "lesson": won, "speedup": 1.7},
@@ -178,13 +205,29 @@ def test_what_one_tuner_writes_another_reads() -> None:
 def test_a_refused_compilation_rules_out_the_value_for_that_target_only() -> None:
     algorithm = RMSNORM.algorithms["two-sweep"]
     point = dict(algorithm.start) | {"vector": "avx512"}
-    values = ruled_out(algorithm, point, ("vector",), "build_failed")
+    values = ruled_out(algorithm, point, ("vector",), "build_failed", False)
     assert values == {"vector": "avx512", "target": point["target"]}
 
 
-def test_a_failure_without_a_change_rules_out_one_point() -> None:
+@pytest.mark.parametrize(
+    ("changed", "reason", "on_record"),
+    [
+        ((), "slower", True),
+        (("rows",), "slower", False),
+        (("rows",), "not_proven_close", True),
+    ],
+)
+def test_a_time_that_does_not_speak_about_the_change_rules_out_one_point(
+    changed: tuple[str, ...], reason: str, on_record: bool
+) -> None:
     algorithm = RMSNORM.algorithms["row-groups"]
-    assert ruled_out(algorithm, algorithm.start, (), "slower") == algorithm.start
+    assert ruled_out(algorithm, algorithm.start, changed, reason, on_record) == algorithm.start
+
+
+def test_a_wrong_result_rules_out_the_value_wherever_it_is_used() -> None:
+    algorithm = FAMILIES["softmax"][0].algorithms["three-sweep"]
+    point = dict(algorithm.start) | {"exp": "poly3"}
+    assert ruled_out(algorithm, point, ("exp",), "wrong_result", False) == {"exp": "poly3"}
 
 
 @settings(deadline=None)
@@ -202,8 +245,8 @@ def test_conclusions_stay_within_the_memorys_caps(
     errors = [{"severity": "error", "message": detail, "file": "kernel.cpp", "line": 1}]
     for summary, lesson in (
         win(algorithm.name, algorithm.start, axes, speedup),
-        trap(algorithm, algorithm.start, axes, view("REJECT", "build_failed", build=errors)),
-        trap(algorithm, algorithm.start, axes, view("REVERT", "wrong_result", detail=detail)),
+        trap(algorithm, algorithm.start, axes, view("REJECT", "build_failed", build=errors), True),
+        trap(algorithm, algorithm.start, axes, view("REVERT", "crashed", detail=detail), False),
     ):
         assert 0 < len(summary) <= SUMMARY_CAP
         assert 0 < len(lesson) <= LESSON_CAP
