@@ -22,7 +22,7 @@ class Nursery:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "kernelarc_guard.nursery", str(theirs.fileno())],
+                [sys.executable, "-I", "-B", "-m", "kernelarc_guard.nursery", str(theirs.fileno())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -116,5 +116,4 @@ def _environment() -> dict[str, str]:
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": "1",
         "OMP_WAIT_POLICY": "passive",
-        "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 Clock = Callable[[], int]
 """Monotonic nanoseconds."""
 
-_STOPPING_NS = 200_000
-"""CPU time a process may still take after its stop was reported: the kernel reports it some
-microseconds before the last thread leaves its core, and may preempt that thread in between."""
+_REST_SECONDS = 5.0
+_COARSE_NS = 2_000_000
+"""What the CPU clock may move where the kernel does not say whether a thread has left its core."""
 
 _STOP_OR_END = os.WSTOPPED | os.WEXITED | os.WNOHANG
 _ANY_CHANGE = _STOP_OR_END | os.WCONTINUED
@@ -49,11 +49,12 @@ class Window:
     clock: Clock = time.perf_counter_ns
     ended: bool = False
     _cpu_at_stop: int = field(default=-1)
+    _exact: bool = field(default=True)
 
     def wait_stopped(self, seconds: float) -> None:
         """Wait for the next stop without timing it."""
         self._poll(self.clock() + int(seconds * 1e9), pause=0.0005)
-        self._cpu_at_stop = self._cpu_ns()
+        self._rest()
 
     def check_still(self) -> None:
         """Raise SelfWoken if the runner has run since its last stop, RunnerEnded if it is gone."""
@@ -66,7 +67,7 @@ class Window:
         if seen is not None:
             raise SelfWoken("the process was continued between two windows")
         ran = self._cpu_ns() - self._cpu_at_stop
-        if ran > _STOPPING_NS:
+        if ran > (0 if self._exact else _COARSE_NS):
             raise SelfWoken(f"the process ran for {ran} ns between two windows")
 
     def go(self, seconds: float) -> int:
@@ -80,7 +81,7 @@ class Window:
                 raise DeadlinePassed(f"no stop within {seconds:g} s")
         end = clock()
         self._settle(seen)
-        self._cpu_at_stop = self._cpu_ns()
+        self._rest()
         return end - begin
 
     def kill(self) -> None:
@@ -105,9 +106,35 @@ class Window:
             self.ended = True
             raise RunnerEnded(_how(seen.si_code, seen.si_status))
 
+    def _rest(self) -> None:
+        """Wait until every thread has left its core, then note the CPU clock.
+
+        The kernel reports a stop some microseconds before the last thread is off its core, and may
+        preempt that thread in between. /proc/PID/task/TID/wchan reads 0 as long as it is runnable.
+        """
+        limit = self.clock() + int(_REST_SECONDS * 1e9)
+        while self._exact and any(_runnable(self.pid, tid) for tid in self._threads()):
+            if self.clock() > limit:
+                self._exact = False  # this kernel does not tell: it hides wchan or lacks it
+        self._cpu_at_stop = self._cpu_ns()
+
+    def _threads(self) -> list[str]:
+        try:
+            return os.listdir(f"/proc/{self.pid}/task")
+        except FileNotFoundError:
+            return []
+
     def _cpu_ns(self) -> int:
         # The kernel's id of another process's CPU clock: clock_getcpuclockid(3).
         return time.clock_gettime_ns((~self.pid << 3) | 2)
+
+
+def _runnable(pid: int, tid: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/task/{tid}/wchan", "rb") as wchan:
+            return wchan.read() == b"0"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _how(code: int, status: int) -> str:
