@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+from pydantic import Field
+
 from kernelarc_guard.decide import Calibration, Parameters
+from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.model import Model
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import (
@@ -68,7 +71,9 @@ class Case(Model):
     cache_dir: str
     """Directory of the guard's build cache."""
     schedule: Schedule = Schedule()
-    parameters: Parameters = Parameters()
+    parameters: Parameters = Field(
+        default_factory=lambda given: default_parameters(given["device"])
+    )
     stake: float = STAKE
     deadline: float = 1800.0
     """Seconds for one request to the guard."""

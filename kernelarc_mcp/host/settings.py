@@ -6,6 +6,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from kernelarc_guard.decide import Parameters
+from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import Schedule
 from kernelarc_memory import Retention
@@ -49,7 +50,9 @@ class CampaignSettings(Model):
     retention_hours: float | None = Field(default=None, gt=0)
     memory: str = ""
     """Path of a memory shared with other campaigns; empty: one of its own."""
-    parameters: Parameters = Parameters()
+    parameters: Parameters = Field(
+        default_factory=lambda given: default_parameters(given["device"])
+    )
     """Of the KEEP rule; `wealth` is the campaign's error budget."""
     schedule: Schedule = Schedule()
     gpu_seconds: float | None = Field(default=None, gt=0)
