@@ -19,3 +19,8 @@ def build_cache() -> Path:
 def calibration_cache() -> Path:
     """Return where calibrations of commands without a campaign are kept."""
     return cache_root() / "calibrations"
+
+
+def guard_log() -> Path:
+    """Return where the guard's own messages go in commands without a campaign."""
+    return cache_root() / "guard.log"

@@ -1,12 +1,14 @@
 """How commands speak: answers on standard output, everything else on standard error."""
 
 import json
+import sys
 from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Console
 
-out = Console(highlight=False, soft_wrap=True)
+# A pipe or a file has no width of its own: wide enough that no table cell is folded.
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 USER_ERROR = 2

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
+from kernelarc_guard.decide import Parameters
 from kernelarc_guard.problem import read_problem
+from kernelarc_guard.protocol import Schedule
 from kernelarc_mcp.cli.children import Child, start_server
 from kernelarc_mcp.cli.console import UserError, out
 from kernelarc_mcp.cli.live import Live
@@ -21,6 +23,11 @@ from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.report import read_report
 
 AGENTS = ("agent-1", "agent-2")
+# A demo has minutes: fewer calls per block and fewer blocks per pair than a campaign. The rule is
+# the same, and the calibration measures the noise that this schedule has.
+_SCHEDULE = Schedule(calls=3, warmup_calls=1, evict_bytes=16 << 20)
+_PARAMETERS = Parameters(blocks_screen=1, blocks_confirm=2)
+_CALIBRATION_PAIRS = 6
 _LOOK_SECONDS = 0.25
 
 
@@ -55,6 +62,9 @@ def demo(
         agents=list(AGENTS),
         attempts=attempts * len(AGENTS),
         r_draft=r_draft,
+        schedule=_SCHEDULE,
+        parameters=_PARAMETERS,
+        calibration_pairs=_CALIBRATION_PAIRS,
     )
     tokens = create_campaign(target, read, settings)
     out.print(f"Campaign {target}: {problem}, {len(AGENTS)} agents, {attempts} attempts each")

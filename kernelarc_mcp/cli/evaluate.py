@@ -17,7 +17,7 @@ from kernelarc_guard.solution import (
     reference_solution,
     seed_solution,
 )
-from kernelarc_mcp.cache import build_cache, calibration_cache
+from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
 from kernelarc_mcp.cli.console import UserError, err, out, print_json
 from kernelarc_mcp.cli.options import (
@@ -31,7 +31,7 @@ from kernelarc_mcp.cli.options import (
 )
 from kernelarc_mcp.evaluation import Case, Evaluation, envelope, refused
 from kernelarc_mcp.evaluation import evaluate as judge
-from kernelarc_mcp.host.guard_client import GuardClient
+from kernelarc_mcp.host.guard_client import GuardClient, GuardError
 
 
 def evaluate(
@@ -102,7 +102,12 @@ def _judge(case: Case, path: Path, python: str, fresh: bool) -> Evaluation:
         return rejected
     calibrations = CalibrationCache(calibration_cache(), fresh=fresh)
     with err.status("starting the guard") as status:
-        return anyio.run(_ask, case, candidate, python, calibrations, status)
+        try:
+            return anyio.run(_ask, case, candidate, python, calibrations, status)
+        except GuardError as error:
+            raise UserError(
+                f"could not judge: {error} (guard: {python}, log: {guard_log()})"
+            ) from None
 
 
 async def _ask(
@@ -111,7 +116,7 @@ async def _ask(
     def tell(progress: Progress) -> None:
         status.update(f"{progress.stage}: {progress.message}")
 
-    async with GuardClient(python) as guard:
+    async with GuardClient(python, guard_log()) as guard:
         return await judge(guard, case, candidate, calibrations, tell)
 
 

@@ -19,9 +19,8 @@ from kernelarc_mcp.cli.serve import serve
 from kernelarc_mcp.cli.status import status
 from kernelarc_mcp.cli.verify import verify
 from kernelarc_mcp.host.errors import HostError
-from kernelarc_mcp.host.guard_client import GuardError
 
-_USER_ERRORS = (UserError, HostError, GuardError, ProblemError, SolutionError)
+_USER_ERRORS = (UserError, HostError, ProblemError, SolutionError)
 
 app = typer.Typer(
     name="kernelarc-mcp",

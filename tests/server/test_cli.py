@@ -1,0 +1,167 @@
+"""The command line: campaigns from creation to report, and mistakes answered in one line."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from server_campaigns import DEFINITION, KERNEL, WORKLOADS, Place
+from typer.main import get_command
+
+from kernelarc_mcp.cli.main import app, main
+from kernelarc_mcp.host.host import Host
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs the command line and returns status, output and errors."""
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        status = ended.value.code
+        return status if isinstance(status, int) else 0, shown.out, shown.err
+
+    return command
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    """Return a problem folder."""
+    folder = tmp_path / "doubling"
+    folder.mkdir()
+    (folder / "definition.json").write_text(json.dumps(DEFINITION))
+    lines = [json.dumps(workload) + "\n" for workload in WORKLOADS]
+    (folder / "workload.jsonl").write_text("".join(lines))
+    return folder
+
+
+def test_every_command_and_option_has_help() -> None:
+    group = get_command(app)
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        assert command.help or name == "agent", name
+        for parameter in command.params:
+            if getattr(parameter, "help", None) is None:
+                assert parameter.name == "help", (name, parameter.name)
+
+
+def test_new_prints_each_token_once_and_the_campaign_works(
+    run: Run, problem: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "made"
+    options = ("--agents", "3", "--attempts", "10", "--r-draft", "2")
+    status, out, _ = run("new", str(folder), "--problem", str(problem), *options, "--json")
+    assert status == 0
+    tokens = json.loads(out)["tokens"]
+    assert [row["agent"] for row in tokens] == ["agent-1", "agent-2", "agent-3"]
+    host = Host.open(folder)
+    assert [host.agent_for_token(row["token"]) for row in tokens] == host.agents()
+    assert host.brief("agent-1").state.attempts_left == 4
+    assert host.brief("agent-2").state.attempts_left == 3
+    host.close()
+    for row in tokens:
+        assert row["token"] not in (folder / "campaign.db").read_bytes().decode("latin-1")
+
+
+def test_a_library_problem_is_found_by_name(run: Run, tmp_path: Path) -> None:
+    listed = json.loads(run("problems", "--json")[1])
+    names = [row["name"] for row in listed]
+    assert {"rmsnorm", "softmax"} <= set(names)
+    status, _, err = run("new", str(tmp_path / "made"), "--problem", "rmsnorm")
+    assert (status, err) == (0, "")
+
+
+def test_agents_are_added_and_revoked(run: Run, place: Place) -> None:
+    status, out, _ = run("agent", "add", str(place.folder), "eve", "--attempts", "5", "--json")
+    assert status == 0
+    token = json.loads(out)["token"]
+    host = Host.open(place.folder)
+    assert host.agent_for_token(token) == "eve"
+    assert run("agent", "revoke", str(place.folder), "eve")[0] == 0
+    assert host.agent_for_token(token) is None
+    assert host.agent_for_token(place.tokens["ada"]) == "ada"
+    host.close()
+
+
+def test_status_and_report_say_the_same_as_the_ledger(run: Run, place: Place) -> None:
+    host = Host.open(place.folder)
+    host.brief("ada")
+    host.submit("ada", source=KERNEL, summary="queued [one]")
+    host.submit("bob", source=KERNEL, language="fortran", summary="rejected", tokens=7)
+    host.close()
+    status = json.loads(run("status", str(place.folder), "--json")[1])
+    assert (status["attempts_used"], status["queued"]) == (2, 1)
+    assert status["verdicts"] == {"REJECT": 1}
+    report = json.loads(run("report", str(place.folder), "--json")[1])
+    assert [row["agent"] for row in report["submissions"]] == ["ada", "bob"]
+    assert report["tokens"] == 7
+    for command in ("status", "report"):
+        code, out, _ = run(command, str(place.folder))
+        assert code == 0
+        assert "REJECT" in out
+    assert "queued [one]" in run("report", str(place.folder))[1]
+
+
+def test_verify_passes_a_campaign_and_names_a_row_edited_by_hand(run: Run, place: Place) -> None:
+    host = Host.open(place.folder)
+    host.submit("bob", source=KERNEL, language="fortran", summary="rejected")
+    host.close()
+    assert run("verify", str(place.folder))[0] == 0
+    with sqlite3.connect(place.folder / "campaign.db") as database:
+        database.execute("UPDATE event SET body = replace(body, 'REJECT', 'ACCEPT') WHERE seq = 4")
+    database.close()
+    status, out, _ = run("verify", str(place.folder))
+    assert status == 1
+    assert "row 4" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("status", "nowhere"), "nowhere: no campaign here"),
+        (("verify", "nowhere"), "nowhere: no campaign here"),
+        (("report", "nowhere"), "nowhere: no campaign here"),
+        (("serve", "nowhere", "--http", "0"), "nowhere: no campaign here"),
+        (("serve", "nowhere", "--http", "here:there"), "expected HOST:PORT"),
+        (("serve", "nowhere", "--http", "0.0.0.0:0"), "--allow-host"),
+        (("serve", "nowhere", "--http", "0", "--guard-python", "gone"), "not an executable file"),
+        (("new", "made", "--problem", "nowhere"), "no folder and no library problem"),
+        (("new", "made", "--problem", "rmsnorm", "--name", "a/b"), "name: 'a/b'"),
+        (("new", "made", "--problem", "rmsnorm", "--seed", "gone.py"), "gone.py"),
+        (("agent", "add", "nowhere", "eve"), "nowhere: no campaign here"),
+        (("evaluate", "--problem", "rmsnorm", "--solution", "gone.py"), "gone.py: no such file"),
+    ],
+)
+def test_a_mistake_is_one_line_and_a_status(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    expected: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(*arguments)
+    assert status == 2
+    assert out == ""
+    (line,) = err.strip().splitlines()
+    assert line.startswith("kernelarc-mcp: ")
+    assert expected in line
+    assert not (tmp_path / "made").exists()
+
+
+def test_doctor_names_what_is_missing(run: Run, tmp_path: Path) -> None:
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho no such module >&2\nexit 3\n")
+    broken.chmod(0o755)
+    status, out, _ = run("doctor", "--guard-python", str(broken), "--json")
+    assert status == 0
+    found = {row["name"]: row for row in json.loads(out)}
+    assert found["guard python"]["state"] == "missing"
+    assert "no such module" in found["guard python"]["detail"]
+    assert found["sandbox"]["detail"].startswith("none")
+    assert {"python", "C++ compiler", "cores", "device locks", "cache"} <= set(found)
