@@ -6,6 +6,7 @@ from pydantic import Field
 
 from kernelarc_guard.decide import Calibration, Parameters
 from kernelarc_guard.devices import default_parameters
+from kernelarc_guard.judgement import merged_stages, merged_workloads
 from kernelarc_guard.model import Model
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import (
@@ -204,6 +205,7 @@ def _document(
     if last.verdict is None or last.reason is None:
         raise ValueError(f"the guard's {last.op} ended without a verdict")
     decision = last.decision
+    results = [screen] if confirm is None else [screen, confirm]
     return Evaluation(
         verdict=last.verdict,
         reason=last.reason,
@@ -219,16 +221,16 @@ def _document(
         speedup=None if decision is None else decision.speedup,
         lower=None if decision is None else decision.lower,
         resolution=None if decision is None else decision.resolution,
-        stages={**_passed_by_reading(), **screen.stages, **(confirm.stages if confirm else {})},
-        workloads=last.workloads or screen.workloads,
+        stages={**_passed_by_reading(), **merged_stages(results)},
+        workloads=merged_workloads(results),
         build=last.build or screen.build,
-        observations=[*screen.observations, *(confirm.observations if confirm else [])],
+        observations=list(dict.fromkeys(seen for one in results for seen in one.observations)),
         protection=last.protection,
         calibration=calibration,
         calibration_cached=cached,
         pairs_screen=len(screen.pairs),
         pairs_confirm=len(confirm.pairs) if confirm else 0,
-        seconds=screen.seconds + (confirm.seconds if confirm else 0.0),
+        seconds=sum(one.seconds for one in results),
         warnings=case.problem.warnings,
     )
 
