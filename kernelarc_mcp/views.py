@@ -163,7 +163,7 @@ class BoardRow(Model):
     agent: str | None
     verdict: Verdict | None
     speedup: float
-    """Over the seed; confirmed gains only."""
+    """Over the seed; confirmed gains only: a branch that is no record shows none over its record."""
     lower: float | None
     languages: list[str]
     lens: str | None

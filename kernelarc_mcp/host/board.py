@@ -3,7 +3,7 @@
 from kernelarc_mcp.host.advice import next_step
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.events import SEED
-from kernelarc_mcp.host.state import CampaignState, RecordStep
+from kernelarc_mcp.host.state import Attempt, CampaignState, RecordStep
 from kernelarc_mcp.host.tickets import standing_of
 from kernelarc_mcp.views import AgentRow, BaselineView, Board, BoardRow, RecordView
 
@@ -30,12 +30,11 @@ def board(campaign: Campaign, agent: str = "") -> Board:
             step = next_step(state, agent, now, str(campaign.workspace(agent)))
         else:
             step = "Watch it, or connect an agent with `kernelarc-mcp connect`."
-        ranked = sorted(state.records, key=lambda r: r.speedup, reverse=True)
         return Board(
             problem=campaign.problem.definition.name,
             device=campaign.settings.device,
             record=record_view(state),
-            rows=[_row(state, rank, r) for rank, r in enumerate(ranked, start=1)],
+            rows=_rows(state),
             baselines=_baselines(state),
             agents=[
                 AgentRow(
@@ -54,6 +53,26 @@ def board(campaign: Campaign, agent: str = "") -> Board:
             attempts=state.total,
             next_step=step,
         )
+
+
+def _rows(state: CampaignState) -> list[BoardRow]:
+    """Return the records, best first, then the branches of agents that are no records."""
+    ranked = sorted(state.records, key=lambda step: step.speedup, reverse=True)
+    known = {step.ticket for step in ranked}
+    branches = [
+        _branch(state, state.attempts[agent.branch])
+        for agent in state.agents.values()
+        if agent.branch not in known
+    ]
+    ranked += sorted(branches, key=lambda step: step.speedup, reverse=True)
+    return [_row(state, rank, step) for rank, step in enumerate(ranked, start=1)]
+
+
+def _branch(state: CampaignState, attempt: Attempt) -> RecordStep:
+    """Return a branch as a row: no gain was confirmed, so it shows none over its record."""
+    record = next(step for step in state.records if step.ticket == attempt.against)
+    speedup = record.speedup * min(1.0, attempt.speedup or 1.0)
+    return RecordStep(attempt.ticket, attempt.agent, speedup, None, attempt.number, {})
 
 
 def _row(state: CampaignState, rank: int, step: RecordStep) -> BoardRow:

@@ -22,6 +22,7 @@ LOCK: Final = "dispatcher.lock"
 _PROGRESS_SECONDS: Final = 0.2
 """Signs of life are written no more often than this, for each costs a write to disk."""
 _RETRY_SECONDS: Final = 15.0
+_ELECTION_SECONDS: Final = 0.5
 
 
 def machine_id() -> str:
@@ -51,7 +52,7 @@ class Dispatcher:
                 lock.acquire(blocking=False)
                 break
             except Timeout:
-                await anyio.sleep(self._poll)
+                await anyio.sleep(_ELECTION_SECONDS)
         await self._elected(lock, until_idle=False)
 
     async def run_until_idle(self) -> None:

@@ -95,7 +95,7 @@ class Judge:
             if result.verdict is None:
                 return True
             self._settle(writer, claim.ticket)
-        self._restore(claim.agent)
+        self._restore(claim)
         return False
 
     def stake(self, claim: Claim) -> float:
@@ -120,7 +120,7 @@ class Judge:
                 writer.append(moved, claim.agent, claim.ticket)
                 return
             self._settle(writer, claim.ticket)
-        self._restore(claim.agent)
+        self._restore(claim)
 
     def interrupted(self, claim: Claim, cause: Cut, detail: str) -> None:
         """Queue a cut-off judgement again; after two restarts the guard is lost: REVERT."""
@@ -132,7 +132,7 @@ class Judge:
             else:
                 cut = Interrupted(cause=cause, detail=detail)
                 writer.append(cut, claim.agent, claim.ticket)
-        self._restore(claim.agent)
+        self._restore(claim)
 
     def calibrated(self, result: Result) -> None:
         """Store the campaign's calibration."""
@@ -242,14 +242,15 @@ class Judge:
         attempt: Attempt = writer.state.attempts[ticket]
         append_settled(writer, attempt, outcome(writer.state, attempt))
 
-    def _restore(self, agent: str) -> None:
-        """Put the branch's files back into the agent's workspace where a REVERT asks for it."""
+    def _restore(self, claim: Claim) -> None:
+        """Put the branch's files back into the agent's workspace after a REVERT, and only then."""
         with self.campaign.journal.reading() as state:
-            standing = state.agents[agent]
-            if not standing.restoring:
+            standing = state.agents[claim.agent]
+            reverted = state.attempts[claim.ticket].verdict == "REVERT"
+            if not (reverted and standing.restoring):
                 return
             sources = solution_of(self.campaign, state, standing.branch).sources
-        write_workspace(self.campaign.workspace(agent), sources)
+        write_workspace(self.campaign.workspace(claim.agent), sources)
 
     def _forget_progress(self, ticket: str) -> None:
         self.campaign.journal.ledger.connection.execute(

@@ -142,8 +142,13 @@ def refuse_newer(connection: sqlite3.Connection) -> None:
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     """Connect without the right to write; a copy on a read-only disk is taken as it is."""
-    for suffix in ("?mode=ro", "?immutable=1"):
-        connection = sqlite3.connect(path.as_uri() + suffix, uri=True, timeout=BUSY_SECONDS)
+    log = path.with_name(f"{path.name}-wal")
+    # Taken as immutable, rows that are still in the write-ahead log would be overlooked.
+    immutable = not (log.is_file() and log.stat().st_size)
+    for suffix in ("?mode=ro", "?immutable=1") if immutable else ("?mode=ro",):
+        connection = sqlite3.connect(
+            path.as_uri() + suffix, uri=True, timeout=BUSY_SECONDS, isolation_level=None
+        )
         try:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.DatabaseError as error:

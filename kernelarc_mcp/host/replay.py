@@ -220,6 +220,8 @@ def _screened(state: CampaignState, event: Event, body: Screened) -> None:
     _expect(event, body.result.op == "screen", f"holds a {body.result.op}")
     attempt.screen = _without_pairs(body.result)
     _count_lease(state, body.result)
+    if attempt.against == SEED:
+        _seed_times(state, body.result)
 
 
 def _staked(state: CampaignState, event: Event, body: Staked) -> None:
@@ -386,9 +388,12 @@ def _baselined(state: CampaignState, event: Event, body: Baselined) -> None:
     decision = body.result.decision if body.result is not None else None
     speedup = None if decision is None else decision.speedup
     state.baselines.append(BaselineStep(body.name, speedup, body.detail))
+    if body.result is not None:
+        _seed_times(state, body.result)
 
 
 def _seed_times(state: CampaignState, result: Result) -> None:
+    """Take the seed's times from the first comparison that measured it."""
     times = {w.uuid: w.record_us for w in result.workloads if w.record_us is not None}
     first = state.records[0]
     if not first.microseconds:

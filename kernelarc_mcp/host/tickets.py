@@ -1,5 +1,6 @@
 """Looking at a submission: always the same shape, finished or not."""
 
+from kernelarc_guard.protocol import Result, StageReport
 from kernelarc_guard.reasons import STAGES, Stage
 from kernelarc_mcp.host.advice import after_verdict
 from kernelarc_mcp.host.budget import directive
@@ -97,7 +98,8 @@ def _view(
     if attempt.state == "queued":
         note = _note(campaign)
         message = f"Queued, place {position}." + (f" {note}" if note else "")
-    result = (attempt.confirmation or attempt.screen) if attempt.state == "done" else None
+    results = [r for r in (attempt.screen, attempt.confirmation) if r and attempt.state == "done"]
+    last = results[-1] if results else None
     workspace = str(campaign.workspace(attempt.agent))
     return SubmissionView(
         ticket=attempt.ticket,
@@ -111,16 +113,30 @@ def _view(
         detail=attempt.detail,
         speedup=attempt.speedup,
         lower=attempt.lower,
-        stages={} if result is None else {str(s): done for s, done in result.stages.items()},
-        workloads=[] if result is None else result.workloads,
-        build=[] if result is None else result.build,
-        observations=[] if result is None else result.observations,
+        stages=_stages(results),
+        workloads=[] if last is None else last.workloads,
+        build=[] if last is None else last.build,
+        observations=list(dict.fromkeys(seen for r in results for seen in r.observations)),
         duplicate_of=attempt.duplicate_of,
         charged=charged,
-        protection={} if result is None else result.protection,
+        protection={} if last is None else last.protection,
         state_after=agent_state(state, attempt.agent, now),
         next_step=after_verdict(state, attempt, attempt.agent, now, workspace),
     )
+
+
+def _stages(results: list[Result]) -> dict[str, StageReport]:
+    """Return what each stage did over the screen and the confirmation together."""
+    stages: dict[str, StageReport] = {}
+    for result in results:
+        for stage, report in result.stages.items():
+            before = stages.get(stage)
+            if before is None or before.state == "not evaluated":
+                stages[stage] = report
+            elif report.state != "not evaluated":
+                seconds = before.seconds + report.seconds
+                stages[stage] = StageReport(state=report.state, seconds=seconds)
+    return stages
 
 
 def _progress(campaign: Campaign, attempt: Attempt) -> tuple[Stage | None, int, str]:

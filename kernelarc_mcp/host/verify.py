@@ -49,6 +49,8 @@ def verify(folder: Path) -> list[str]:
 
 
 def _verify(folder: Path, ledger: Ledger) -> list[str]:
+    # One moment's view: a campaign may be verified while it runs.
+    ledger.connection.execute("BEGIN")
     rows = ledger.rows_after(-1)
     if not rows:
         return ["the ledger has no rows"]

@@ -12,8 +12,9 @@ from pathlib import Path
 import anyio
 import pytest
 from filelock import Timeout
-from host_places import make_campaign, planned
+from host_places import kernel, make_campaign, make_problem, make_settings, planned
 
+from kernelarc_guard.solution import make_solution
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
@@ -94,6 +95,7 @@ def test_a_faster_candidate_is_confirmed_and_becomes_the_record(folder: Path, gu
         judge_all(folder, guard)
         view = host.submission("ada", ticket)
         assert (view.verdict, view.reason) == ("KEEP", "confirmed")
+        assert view.stages["correctness"].state == "passed"
         assert view.lower is not None and view.speedup is not None and view.lower < view.speedup
         record = host.board("ada").record
         assert (record.submission, record.speedup) == (ticket, view.speedup)
@@ -122,6 +124,7 @@ def test_a_restore_moves_what_differs_away_and_loses_nothing(folder: Path, guard
     workspace = folder / "agents" / "ada"
     with opened(folder) as host:
         host.submit("ada", source=planned(1, "wrong"), filename="reference.py")
+        host.submit("ada", source=planned(2, "broken"), filename="reference.py")
         (workspace / "reference.py").write_text("# my work in progress\n")
         judge_all(folder, guard)
         seed = host.snapshot("ada", "seed").text
@@ -166,6 +169,63 @@ def test_the_plateau_forces_a_draft_that_must_be_new(tmp_path: Path, guard: str)
         assert (after.branch, after.r, after.drafts) == (draft, 0, 1)
         assert after.directive == "CONTINUE" and base != draft
     assert verify(folder) == []
+
+
+def test_the_reference_is_judged_once_as_a_line_to_beat(tmp_path: Path, guard: str) -> None:
+    folder = tmp_path / "campaign"
+    problem = make_problem()
+    slow = make_solution(
+        {
+            "name": "slow",
+            "definition": "add",
+            "spec": {
+                "languages": ["pytorch"],
+                "entry_point": "slow.py::run",
+                "destination_passing_style": False,
+            },
+            "sources": [{"path": "slow.py", "content": kernel(1)}],
+        }
+    )
+    Host.create(folder, make_settings(), problem, slow)
+    judge_all(folder, guard)
+    judge_all(folder, guard)
+    with opened(folder) as host:
+        lines = {line.name: line.speedup for line in host.board().baselines}
+        assert lines["seed"] == 1.0 and lines["reference"] == pytest.approx(1.0, rel=0.01)
+        assert all(workload.record_us == 1000.0 for workload in host.brief("ada").workloads)
+        assert [r.kind for r in host.campaign.journal.ledger.rows_after(0)].count("baselined") == 1
+    assert verify(folder) == []
+
+
+def test_whoever_waits_is_told_that_the_guard_cannot_start(folder: Path, tmp_path: Path) -> None:
+    async def look(host: Host, ticket: str) -> str:
+        async with anyio.create_task_group() as group:
+            await group.start(Dispatcher(host, str(tmp_path / "no-guard")).run)
+            with anyio.fail_after(60):
+                while "Nothing is judged" not in host.submission("ada", ticket).message:
+                    await anyio.sleep(0.02)
+            message = host.submission("ada", ticket).message
+            group.cancel_scope.cancel()
+        return message
+
+    with opened(folder) as host:
+        ticket = host.submit("ada", source=planned(1, "gain:0")).ticket
+        message = anyio.run(look, host, ticket)
+        assert "place 1" in message and "cannot be started" in message
+        assert host.submission("ada", ticket).state == "queued"
+
+
+def test_a_branch_that_is_no_record_is_on_the_board_without_a_gain(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        kept = host.submit("ada", source=planned(1, "gain:20")).ticket
+        close = host.submit("bob", source=planned(2, "gain:0.1")).ticket
+        judge_all(folder, guard)
+        rows = host.board("ada").rows
+        assert [row.submission for row in rows] == [kept, "seed", close]
+        assert rows[2].verdict == "ACCEPT" and rows[2].lower is None
+        assert rows[2].speedup <= rows[0].speedup
 
 
 def test_a_guard_that_dies_once_is_restarted_and_charges_once(folder: Path, guard: str) -> None:
