@@ -1,6 +1,6 @@
 """Looking at a submission: always the same shape, finished or not."""
 
-from kernelarc_guard.protocol import Result, StageReport
+from kernelarc_guard.judgement import merged_stages, merged_workloads
 from kernelarc_guard.reasons import STAGES, Stage
 from kernelarc_mcp.host.advice import after_verdict
 from kernelarc_mcp.host.budget import directive
@@ -113,8 +113,8 @@ def _view(
         detail=attempt.detail,
         speedup=attempt.speedup,
         lower=attempt.lower,
-        stages=_stages(results),
-        workloads=[] if last is None else last.workloads,
+        stages={str(stage): done for stage, done in merged_stages(results).items()},
+        workloads=merged_workloads(results),
         build=[] if last is None else last.build,
         observations=list(dict.fromkeys(seen for r in results for seen in r.observations)),
         duplicate_of=attempt.duplicate_of,
@@ -123,20 +123,6 @@ def _view(
         state_after=agent_state(state, attempt.agent, now),
         next_step=after_verdict(state, attempt, attempt.agent, now, workspace),
     )
-
-
-def _stages(results: list[Result]) -> dict[str, StageReport]:
-    """Return what each stage did over the screen and the confirmation together."""
-    stages: dict[str, StageReport] = {}
-    for result in results:
-        for stage, report in result.stages.items():
-            before = stages.get(stage)
-            if before is None or before.state == "not evaluated":
-                stages[stage] = report
-            elif report.state != "not evaluated":
-                seconds = before.seconds + report.seconds
-                stages[stage] = StageReport(state=report.state, seconds=seconds)
-    return stages
 
 
 def _progress(campaign: Campaign, attempt: Attempt) -> tuple[Stage | None, int, str]:
