@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 
 import anyio
+import httpx2
+from mcp import MCPError
 
 # A checkout and a wheel both ship this folder as plain files, not as a package.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -45,13 +47,23 @@ async def main(chosen: argparse.Namespace) -> int:
         if chosen.url
         else over_stdio(chosen.stdio_campaign, chosen.name)
     )
+    status = 0
     try:
         async with connection as campaign:
             await Agent(campaign, chosen.name, chosen.seed).run(chosen.attempts)
-    except ToolFailed as refusal:
-        print(f"{chosen.name or 'tuner'}: {refusal}", file=sys.stderr)
-        return 1
-    return 0
+    except* (ToolFailed, MCPError, httpx2.HTTPError) as failures:
+        # The connection runs in tasks of its own, so that failures come in nested groups.
+        status = 1
+        for line in messages(failures):
+            print(f"{chosen.name or 'tuner'}: {line}", file=sys.stderr)
+    return status
+
+
+def messages(failure: BaseException) -> list[str]:
+    """Return what each failure of a nested group says."""
+    if isinstance(failure, BaseExceptionGroup):
+        return [line for inner in failure.exceptions for line in messages(inner)]
+    return [str(failure) or type(failure).__name__]
 
 
 if __name__ == "__main__":

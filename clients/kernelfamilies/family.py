@@ -1,5 +1,6 @@
 """What a kernel family is: algorithms with axes, and a plan per lens for which axes to vary."""
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -103,6 +104,12 @@ class Candidate:
     cflags: tuple[str, ...]
     dsl: str
     layout: str
+
+    @property
+    def digest(self) -> str:
+        """Name this very candidate: sent as request id, a restarted tuner never pays twice."""
+        content = "\0".join([self.source, *self.cflags])
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def render(family: Family, algorithm: str, point: Point, interface: Interface) -> Candidate:

@@ -21,7 +21,7 @@ class Agent:
         self._seed = seed
 
     async def run(self, attempts: int) -> None:
-        """Search until the directive is STOP, `attempts` are spent or nothing is left to try."""
+        """Search until the directive is STOP, `attempts` are charged or nothing is left to try."""
         brief = await self._campaign.call("get_brief")
         interface = interface_of(brief)
         family = family_for(brief["problem"], interface.tensors, interface.outputs)
@@ -33,7 +33,8 @@ class Agent:
         self._say(f"lens {lens['name']}: {lens['title']}; record {brief['record']['submission']}")
         search = Search(family, state["lens"], self._seed)
         await self._resume(search, state["branch"])
-        for number in range(1, attempts + 1):
+        made = 0
+        while made < attempts:
             if state["directive"] == "STOP":
                 self._say("STOP: the budget is spent")
                 return
@@ -48,7 +49,9 @@ class Agent:
             if proposal is None:
                 self._say("nothing is left to try that no trap rules out")
                 return
-            state = await self._attempt(number, search, family, interface, proposal)
+            view = await self._attempt(search, family, interface, proposal)
+            state = view["state_after"]
+            made += int(view["charged"])
         self._say(f"{attempts} attempts made")
 
     async def _obey(self, search: Search, state: Mapping[str, Any]) -> None:
@@ -61,29 +64,24 @@ class Agent:
             self._say(f"DRAFT under {state['lens']}: {search.base.algorithm}, from {origin}")
 
     async def _attempt(
-        self,
-        number: int,
-        search: Search,
-        family: Family,
-        interface: Interface,
-        proposal: Proposal,
+        self, search: Search, family: Family, interface: Interface, proposal: Proposal
     ) -> Mapping[str, Any]:
         place = proposal.place
         candidate = render(family, place.algorithm, place.point, interface)
-        view = await self._submit(candidate, proposal, f"{self._name}-{self._seed}-{number}")
-        state: Mapping[str, Any] = view["state_after"]
+        view = await self._submit(candidate, proposal)
+        state = view["state_after"]
         gain = f" {view['speedup']:.2f}x" if view["speedup"] else ""
-        self._say(f"#{number} {view['ticket']} {view['verdict']} {view['reason']}{gain}")
+        charged = f"#{state['attempts_used']}" if view["charged"] else "known already:"
+        self._say(f"{charged} {view['ticket']} {view['verdict']} {view['reason']}{gain}")
         gained = view["verdict"] == "KEEP" or (
             view["verdict"] == "ACCEPT" and (view["speedup"] or 0) > 1
         )
         search.settle(proposal, view["ticket"], state["branch"], gained)
-        await self._conclude(family, proposal, view)
-        return state
+        if view["charged"]:
+            await self._conclude(family, proposal, view)
+        return view
 
-    async def _submit(
-        self, candidate: Candidate, proposal: Proposal, request_id: str
-    ) -> dict[str, Any]:
+    async def _submit(self, candidate: Candidate, proposal: Proposal) -> dict[str, Any]:
         moved = ", ".join(f"{axis}={candidate.point[axis]}" for axis in proposal.changed)
         summary = f"{candidate.algorithm}: {moved or 'first choices'} ({proposal.why})"
         self._say(f"trying {summary}")
@@ -100,14 +98,15 @@ class Agent:
             dsl=candidate.dsl,
             layout=candidate.layout,
             model="tuner",
-            request_id=request_id,
+            request_id=candidate.digest,
             wait_seconds=WAIT_SECONDS,
         )
+        charged = view["charged"]
         while view["state"] != "done":
             view = await self._campaign.call(
                 "wait_submission", ticket=view["ticket"], wait_seconds=WAIT_SECONDS
             )
-        return view
+        return view | {"charged": charged}
 
     async def _conclude(self, family: Family, proposal: Proposal, view: Mapping[str, Any]) -> None:
         place = proposal.place

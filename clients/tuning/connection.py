@@ -1,5 +1,6 @@
 """Speaking MCP to a campaign, over HTTP with a token or over a server process of our own."""
 
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -54,8 +55,10 @@ async def over_stdio(folder: Path, agent: str) -> AsyncIterator[Campaign]:
     command = str(beside) if beside.is_file() else shutil.which("kernelarc-mcp")
     if command is None:
         raise ToolFailed("the command kernelarc-mcp is not installed here")
+    # The SDK hands down a short list of variables only; the server's own settings are not on it.
+    settings = {name: value for name, value in os.environ.items() if name.startswith("KERNELARC_")}
     server = StdioServerParameters(
-        command=command, args=["serve", str(folder)], env={"KERNELARC_AGENT": agent}
+        command=command, args=["serve", str(folder)], env={**settings, "KERNELARC_AGENT": agent}
     )
     async with Client(server) as client:
         yield Campaign(client)

@@ -1,0 +1,140 @@
+"""The clients as a user starts them, against a real server process and a scripted guard."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from host_places import make_campaign, scripted_guard
+from server_process import http_server
+
+from kernelarc_guard.problem import read_problem
+from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.settings import CampaignSettings
+
+ATTEMPTS = 5
+"""Of each of the two agents."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A served campaign."""
+
+    folder: Path
+    url: str
+    tokens: dict[str, str]
+    guard: str
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    folder, guard = tmp_path / "campaign", scripted_guard(tmp_path)
+    settings = CampaignSettings(
+        name="tuned",
+        problem="rmsnorm",
+        agents=["ada", "bob"],
+        attempts=2 * ATTEMPTS,
+        r_draft=2,
+    )
+    problem = read_problem(data_dir("kernels") / "rmsnorm")
+    tokens = dict(Host.create(folder, settings, problem, None))
+    with http_server(folder, guard) as (_, url):
+        yield Running(folder, url, tokens, guard)
+
+
+def start(script: str, *arguments: str, **extra: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(data_dir("clients") / script), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **extra},
+    )
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, errors = process.communicate(timeout=120)
+    return process.returncode, out, errors
+
+
+def test_two_tuners_spend_their_attempts_obey_and_draft(running: Running) -> None:
+    over_http = start("tuner.py", "--url", running.url, KERNELARC_TOKEN=running.tokens["ada"])
+    over_stdio = start(
+        *("tuner.py", "--stdio-campaign", str(running.folder), "--name", "bob"),
+        KERNELARC_GUARD_PYTHON=running.guard,
+    )
+    tickets = []
+    for name, process in (("ada", over_http), ("bob", over_stdio)):
+        status, out, errors = end(process)
+        assert status == 0, errors
+        assert f"{name}: DRAFT under" in out
+        assert out.splitlines()[-1] == f"{name}: STOP: the budget is spent"
+        tickets += re.findall(r"#\d+ (\S+) (?:KEEP|ACCEPT|REVERT|REJECT)", out)
+    assert len(tickets) == len(set(tickets)) == 2 * ATTEMPTS
+    host = Host.open(running.folder)
+    board = host.board("ada")
+    assert board.attempts_used == 2 * ATTEMPTS
+    assert all(row.drafts >= 1 for row in board.agents)
+
+
+def test_a_tuner_stops_after_the_attempts_it_was_given(running: Running) -> None:
+    arguments = ["--url", running.url, "--attempts", "1"]
+    status, out, errors = end(start("tuner.py", *arguments, KERNELARC_TOKEN=running.tokens["ada"]))
+    assert status == 0, errors
+    assert out.splitlines()[-1] == "ada: 1 attempts made"
+
+
+def test_a_restarted_tuner_does_not_pay_for_its_first_steps_again(running: Running) -> None:
+    for number in range(2):
+        arguments = ["--url", running.url, "--attempts", "1"]
+        status, out, errors = end(
+            start("tuner.py", *arguments, KERNELARC_TOKEN=running.tokens["ada"])
+        )
+        assert status == 0, errors
+        assert "duplicate" not in out
+        assert Host.open(running.folder).board("ada").attempts_used == number + 1
+
+
+def test_the_minimal_client_prints_verdict_and_next_step(running: Running, tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("PLAN = 'broken'\n\n\ndef run(x, weight):\n    return x\n")
+    process = start("minimal.py", running.url, str(kernel), KERNELARC_TOKEN=running.tokens["bob"])
+    status, out, errors = end(process)
+    assert status == 0, errors
+    assert "REJECT build_failed: kernel.py:1: expected something else." in out
+
+
+def test_a_tuner_without_a_token_says_what_to_set() -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "KERNELARC_TOKEN"}
+    script = str(data_dir("clients") / "tuner.py")
+    ended = subprocess.run(
+        [sys.executable, script, "--url", "http://127.0.0.1:1/mcp"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+    )
+    assert ended.returncode == 2
+    assert "KERNELARC_TOKEN" in ended.stderr
+
+
+def test_a_tuner_that_reaches_no_server_says_so_in_one_line() -> None:
+    status, _, errors = end(
+        start("tuner.py", "--url", "http://127.0.0.1:9/mcp", KERNELARC_TOKEN="none")
+    )
+    assert status == 1
+    assert "Traceback" not in errors and errors.startswith("tuner: ")
+
+
+def test_a_tuner_refuses_a_problem_it_has_no_family_for(tmp_path: Path) -> None:
+    tokens = dict(make_campaign(tmp_path / "campaign"))
+    with http_server(tmp_path / "campaign", scripted_guard(tmp_path)) as (_, url):
+        status, _, errors = end(start("tuner.py", "--url", url, KERNELARC_TOKEN=tokens["ada"]))
+    assert status == 1
+    assert errors == "tuner: the tuner has no kernel family for 'add'\n"
