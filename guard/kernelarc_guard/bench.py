@@ -111,7 +111,7 @@ def run_pair(
         pair = _Pair(bench, record=arms[True], candidate=arms[False])
         for workload in bench.drawer.indices:
             for _ in range(bench.schedule.warmup_calls):
-                pair.call(workload, checked=True)
+                pair.call(workload, checked=True, evict=False)
         times = []
         for _ in range(blocks):
             times.append(pair.block())
@@ -156,7 +156,7 @@ class _Pair:
             candidate.append([t[False] for t in times])
         return BlockTimes(record=record, candidate=candidate)
 
-    def call(self, workload: int, checked: bool) -> dict[bool, int]:
+    def call(self, workload: int, checked: bool, evict: bool = True) -> dict[bool, int]:
         """Call both arms on the same fresh inputs; returns nanoseconds by `is_record`.
 
         Every output is checked: against the oracle where that is cheap or the call was drawn for
@@ -169,7 +169,7 @@ class _Pair:
         outputs: dict[bool, Outputs] = {}
         for is_record in (first, not first):
             try:
-                elapsed[is_record] = self._arms[is_record].call(workload, draw)
+                elapsed[is_record] = self._arms[is_record].call(workload, draw, evict)
                 outputs[is_record] = self._arms[is_record].outputs(workload)
             except SolutionFault as fault:
                 raise _blame(fault, is_record) from None

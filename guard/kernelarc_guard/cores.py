@@ -1,6 +1,7 @@
 """Which cores runners use and which the guard keeps."""
 
 import os
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -11,6 +12,17 @@ ALL: Final = tuple(sorted(os.sched_getaffinity(0)))
 def runner_cores(threads: int) -> frozenset[int]:
     """Return the cores of a runner: the last `threads` ones."""
     return frozenset(ALL[-threads:])
+
+
+def largest_cache() -> int:
+    """Return the bytes of the first core's largest cache, 32 MiB where the kernel does not say."""
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    sizes = []
+    for entry in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = entry.read_text().strip()
+        if text[:-1].isdigit() and text[-1] in units:
+            sizes.append(int(text[:-1]) * units[text[-1]])
+    return max(sizes, default=32 << 20)
 
 
 class PinnedAway:

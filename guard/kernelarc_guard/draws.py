@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from kernelarc_guard.buffers import BufferSet
+from kernelarc_guard.cores import largest_cache
 from kernelarc_guard.dtypes import stored_shape
 from kernelarc_guard.inputs import Value, make_inputs
 from kernelarc_guard.problem import Problem
@@ -32,7 +33,7 @@ class Draw:
 class Drawer:
     """Draws inputs for a problem's workloads and knows the layout they need."""
 
-    def __init__(self, problem: Problem, evict_bytes: int) -> None:
+    def __init__(self, problem: Problem, evict_bytes: int | None) -> None:
         """Draw one sample per workload to learn shapes and strides."""
         definition = problem.definition
         self._problem = problem
@@ -43,7 +44,9 @@ class Drawer:
         self._samples = [self.draw(index).tensors for index in self.indices]
         self._outputs = [self._specs(workload.axes) for workload in problem.workloads]
         self.scalar_outputs = [n for n, spec in definition.outputs.items() if spec.shape is None]
-        self._evict = torch.zeros(evict_bytes // 8, dtype=torch.int64)
+        size = largest_cache() * 3 // 2 if evict_bytes is None else evict_bytes
+        # Ones, not zeros: pages that were never written are all the same page of zeros.
+        self._evict = torch.ones(size // 8, dtype=torch.int64)
 
     def draw(self, workload: int) -> Draw:
         """Return inputs from a fresh seed of the operating system."""
@@ -83,5 +86,5 @@ class Drawer:
         return sum(tensor.numel() for tensor in self._samples[workload].values())
 
     def evict(self) -> None:
-        """Write through more memory than the caches hold."""
-        self._evict += 1
+        """Read through more memory than the caches hold."""
+        self._evict.sum()

@@ -113,6 +113,7 @@ class _Case:
         record = self._record()
         bench = self._bench()
         nursery = self._nurseries.current()
+        self._nurseries.settle()
         with self._report.stage("timing"), PinnedAway(bench.drawer.threads):
             self._report.calibration = self._calibrate(
                 bench, nursery, record, request.pairs, request.parameters
@@ -131,6 +132,7 @@ class _Case:
             check_workloads(bench, nursery, candidate, arm, report)
         if request.correctness_only:
             return
+        self._nurseries.settle()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
             calibration = request.calibration
             if calibration is None:
@@ -220,6 +222,8 @@ class _Case:
                 )
             except CandidateFault as fault:
                 raise Refused(f"the record failed ({fault.reason}): {fault.detail}") from None
+            if isinstance(self._request, Calibrate):
+                report.add_pair(pair)  # so that the calibration can be computed again from them
             block, start = clock.seconds(begin)
             per_block.append(block)
             per_start.append(start)

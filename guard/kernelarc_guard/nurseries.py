@@ -78,11 +78,14 @@ class Nurseries:
         self._spare: Nursery | None = None
 
     def current(self) -> Nursery:
-        """Return the nursery of screens, ready; nothing else is starting any more."""
-        if self._spare is not None:
-            self._spare.wait_ready()  # an import on the other core would disturb the timing
+        """Return the nursery of screens, ready."""
         self._current.wait_ready()
         return self._current
+
+    def settle(self) -> None:
+        """Wait until no nursery is starting: its import would disturb what is timed."""
+        if self._spare is not None:
+            self._spare.wait_ready()
 
     def renew(self) -> Nursery:
         """Return a nursery that has forked nothing yet, for one confirmation."""

@@ -33,8 +33,10 @@ class Schedule(Model):
     """Pairs of the short calibration that a screen without one runs."""
     memory_bytes: int = Field(default=8 << 30, gt=0)
     """Address-space limit of a CPU runner or a builder."""
-    evict_bytes: int = Field(default=64 << 20, ge=0)
-    """How much the guard writes through before each call so that caches are cold; 0: warm."""
+    evict_bytes: int | None = Field(default=None, ge=0)
+    """How much the guard reads through before each timed call so that caches are cold; 0: warm.
+
+    None: one and a half times the machine's largest cache."""
 
 
 class _Request(Model):
