@@ -2,17 +2,21 @@
 
 Pure functions of pair values, parameters, calibration and stake; the same input gives the same
 bytes. The guard calls `screen` or `confirm` after every pair until it answers; `verify` replays.
+The rule itself is in `core`, over arrays: here it gets one submission, and words.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from kernelarc_guard.calibration import calibrate_from
 from kernelarc_guard.pairs import block_values, pair_value, workload_values
-from kernelarc_guard.plan import Look, confirmation_plan, delta_of, goal, resolution
+from kernelarc_guard.plan import Look, confirmation_plan, goal, resolution, terms_of
 from kernelarc_guard.rule import Calibration, Decision, Parameters
-from kernelarc_guard.signed_rank import lower_bound
+
+if TYPE_CHECKING:
+    from kernelarc_guard.core import Source, Verdict
+    from kernelarc_guard.terms import Floats, Ints, Terms
 
 __all__ = [
     "Calibration",
@@ -34,6 +38,17 @@ __all__ = [
 
 Outcome = Literal["promising", "KEEP", "ACCEPT", "REVERT"]
 
+_OUTCOMES: Final[dict[str, tuple[Outcome, str | None]]] = {
+    "PROMISING": ("promising", None),
+    "CLOSE": ("ACCEPT", "close_to_record"),
+    "SLOWER": ("REVERT", "slower"),
+    "NOT_CLOSE": ("REVERT", "not_proven_close"),
+    "CONFIRMED": ("KEEP", "confirmed"),
+    "NOT_CONFIRMED": ("ACCEPT", "gain_not_confirmed"),
+    "REGRESSED": ("REVERT", "workload_regressed"),
+}
+"""What the core's verdicts mean to a submission: outcome and reason code."""
+
 
 def screen(
     values: Sequence[float], parameters: Parameters, calibration: Calibration, stake: float
@@ -42,50 +57,21 @@ def screen(
 
     ValueError where the rule had stopped before the last of the values.
     """
+    from kernelarc_guard import core
+
     _check_possible(values)
-    looked_for = goal(parameters, calibration, stake)
-    dropped = False
-    for k in range(1, len(values) + 1):
-        mean = math.fsum(values[:k]) / k
-        error = calibration.sd_screen / math.sqrt(k)
-        unit = calibration.sd_screen**2 / (looked_for * k)
-        last = k >= parameters.screen_pairs
-        promoted = not dropped and mean >= looked_for / 2 + (
-            0.0 if last else parameters.promote_log_odds * unit
-        )
-        dropped = dropped or last or mean <= looked_for / 2 - parameters.drop_log_odds * unit
-        verdict = _screen_verdict(mean, error, k, promoted, dropped, parameters)
-        if verdict is None:
-            continue
-        if k < len(values):
-            raise ValueError(f"the screen stopped after {k} pairs, yet {len(values)} are given")
-        outcome, reason = verdict
-        blocks = calibration.blocks_screen
-        says = f"{mean:+.3f} % over {k} screening pairs (sd {calibration.sd_screen:.3f} %)"
-        says += f"; goal {looked_for:.3f} %, band {parameters.band:g} %."
-        return _decision(
-            outcome, reason, mean, None, k, blocks, None, parameters, calibration, stake, says
-        )
-    return None
-
-
-def _screen_verdict(
-    mean: float, error: float, k: int, promoted: bool, dropped: bool, parameters: Parameters
-) -> tuple[Outcome, str | None] | None:
-    band, close = parameters.band, parameters.close_z * error
-    if mean + parameters.hopeless_z * error < -band:
-        return "REVERT", "slower"
-    if promoted:
-        return "promising", None
-    if not dropped or k < 2:
+    planned = terms_of(parameters, calibration, stake)
+    judged = core.screen(_tape(values), planned, parameters, len(values))
+    verdict, k, mean = judged.verdict[0], int(judged.pairs[0]), float(judged.mean[0])
+    if verdict == core.Verdict.OPEN:
         return None
-    if mean - close > -band:
-        return "ACCEPT", "close_to_record"
-    if mean + close < -band:
-        return "REVERT", "slower"
-    if mean < -band or k >= parameters.dropped_pairs:
-        return "REVERT", "not_proven_close"
-    return None
+    if k < len(values):
+        raise ValueError(f"the screen stopped after {k} pairs, yet {len(values)} are given")
+    says = f"{mean:+.3f} % over {k} screening pairs (sd {calibration.sd_screen:.3f} %)"
+    says += f"; goal {float(planned.goal[0]):.3f} %, band {parameters.band:g} %."
+    return _decision(
+        core.Verdict(verdict), mean, None, k, None, parameters, calibration, planned, says
+    )
 
 
 def confirm(
@@ -100,98 +86,49 @@ def confirm(
     `per_workload_values` is pairs x workloads. ValueError where the two disagree in their number
     of pairs, or where the rule had stopped before the last of the values.
     """
+    import numpy as np
+
+    from kernelarc_guard import core
+
     _check_possible(values)
     _check_workloads(values, per_workload_values)
-    plan = confirmation_plan(parameters, calibration, stake)
-    for number, look in enumerate(plan, start=1):
-        if look.pairs > len(values):
-            return None
-        decision = _look(
-            values[: look.pairs],
-            per_workload_values[: look.pairs],
-            number,
-            plan,
-            parameters,
-            calibration,
-            stake,
-        )
-        if decision is not None:
-            if look.pairs < len(values):
-                raise ValueError(
-                    f"the confirmation stopped after {look.pairs} pairs,"
-                    f" yet {len(values)} are given"
-                )
-            return decision
-    raise AssertionError("the last look always decides")
+    planned = terms_of(parameters, calibration, stake)
 
+    def regressed(rows: "Ints", n: int) -> "Ints":
+        return core.regressed_workload(np.array([per_workload_values[:n]], float), parameters)
 
-def _look(
-    values: Sequence[float],
-    per_workload: Sequence[Sequence[float]],
-    number: int,
-    plan: Sequence[Look],
-    parameters: Parameters,
-    calibration: Calibration,
-    stake: float,
-) -> Decision | None:
-    """Decide at one look, or return None where the next one is still worth its pairs."""
-    look = plan[number - 1]
-    n, sd = look.pairs, calibration.sd_confirm
-    mean = math.fsum(values) / n
-    error = sd / math.sqrt(n)
-    delta = delta_of(parameters, calibration)
-    lower = _lower(values, look, sd)
-    outcome: Outcome
-    if lower is not None and lower > delta:
-        regressed = _regressed_workload(per_workload, parameters)
-        outcome, reason = ("KEEP", "confirmed")
-        if regressed is not None:
-            outcome, reason = ("REVERT", "workload_regressed")
-    else:
-        regressed = None
-        hopeless = mean < delta and mean + parameters.stop_z * error < goal(
-            parameters, calibration, stake
-        )
-        if number < len(plan) and not hopeless:
-            return None
-        close = mean - parameters.close_z * error > -parameters.band
-        outcome, reason = (
-            ("ACCEPT", "gain_not_confirmed") if close else ("REVERT", "not_proven_close")
-        )
+    judged = core.confirm(_tape(values), regressed, planned, parameters, len(values))
+    verdict, n, mean = judged.verdict[0], int(judged.pairs[0]), float(judged.mean[0])
+    if verdict == core.Verdict.OPEN:
+        return None
+    if n < len(values):
+        raise ValueError(f"the confirmation stopped after {n} pairs, yet {len(values)} are given")
+    bounded = float(judged.lower[0])
+    lower = bounded if math.isfinite(bounded) else None
     bound = "none" if lower is None else f"{lower:+.3f} %"
     says = f"{mean:+.3f} % over {n} confirming pairs, lower bound {bound}"
-    says += f"; a KEEP needs more than {delta:.3f} %."
-    if regressed is not None:
-        says += f" Workload {regressed} is shown slower than the band of {parameters.band:g} %."
-    blocks = calibration.blocks_confirm
+    says += f"; a KEEP needs more than {float(planned.delta[0]):.3f} %."
+    if judged.workload[0] >= 0:
+        says += (
+            f" Workload {judged.workload[0]} is shown slower than the band"
+            f" of {parameters.band:g} %."
+        )
+    look = int(judged.look[0])
     return _decision(
-        outcome, reason, mean, lower, n, blocks, number, parameters, calibration, stake, says
+        core.Verdict(verdict), mean, lower, n, look, parameters, calibration, planned, says
     )
 
 
-def _lower(values: Sequence[float], look: Look, sd: float) -> float | None:
-    """Return the lower bound (percent) of the gain at one look's level."""
-    if look.test == "W":
-        return lower_bound(values, look.level)
-    n = len(values)
-    # The calibrated spread is a floor: seven pairs that agree by luck prove nothing more.
-    spread = max(_sample_sd(values), sd)
-    lower = math.fsum(values) / n - _t_quantile(look.level, n - 1) * spread / math.sqrt(n)
-    return lower if math.isfinite(lower) else None
+def _tape(values: Sequence[float]) -> "Source":
+    """Return a source that plays one recorded series."""
+    import numpy as np
 
+    played = iter(values)
 
-def _regressed_workload(
-    per_workload: Sequence[Sequence[float]], parameters: Parameters
-) -> int | None:
-    """Return the first workload (from 0) shown to be worse than the band, or None."""
-    n, workloads = len(per_workload), len(per_workload[0])
-    quantile = _t_quantile(parameters.workload_level / workloads, n - 1)
-    for w in range(workloads):
-        column = [pair[w] for pair in per_workload]
-        upper = math.fsum(column) / n + quantile * _sample_sd(column) / math.sqrt(n)
-        if upper < -parameters.band:
-            return w
-    return None
+    def source(rows: "Ints", count: int) -> "Floats":
+        return np.array([[next(played) for _ in range(count)]], float)
+
+    return source
 
 
 def replay_screen(
@@ -226,18 +163,18 @@ def _finished(decision: Decision | None, pairs: int, what: str) -> Decision:
 
 
 def _decision(
-    outcome: Outcome,
-    reason: str | None,
+    verdict: "Verdict",
     mean: float,
     lower: float | None,
     pairs: int,
-    blocks: int,
     look: int | None,
     parameters: Parameters,
     calibration: Calibration,
-    stake: float,
+    planned: "Terms",
     detail: str,
 ) -> Decision:
+    outcome, reason = _OUTCOMES[verdict.name]
+    blocks = calibration.blocks_screen if look is None else calibration.blocks_confirm
     return Decision(
         outcome=outcome,
         reason=reason,
@@ -248,11 +185,11 @@ def _decision(
         pairs=pairs,
         blocks=pairs * blocks,
         look=look,
-        stake=stake,
-        goal=goal(parameters, calibration, stake),
-        delta=delta_of(parameters, calibration),
+        stake=float(planned.stake[0]),
+        goal=float(planned.goal[0]),
+        delta=float(planned.delta[0]),
         band=parameters.band,
-        resolution=resolution(parameters, calibration, stake),
+        resolution=float(planned.resolution[0]),
         detail=detail,
     )
 
@@ -276,16 +213,3 @@ def _check_workloads(
         raise ValueError("every pair needs the values of every workload")
     for pair in per_workload_values:
         _check_possible(pair)
-
-
-def _sample_sd(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
-
-
-def _t_quantile(level: float, freedom: int) -> float:
-    """Return the upper quantile of Student's t."""
-    # scipy.special, not scipy.stats: the same number, without a second of imports.
-    from scipy.special import stdtrit
-
-    return -float(stdtrit(freedom, level))
