@@ -219,7 +219,7 @@ FAMILY = Family(
         "memory-layout": Plan(
             algorithm="register-tile",
             start={"mr": "2"},
-            axes=("pack", "kc", "mr", "target", "vector"),
+            axes=("mr", "pack", "kc", "target", "vector"),
         ),
         "hardware-native": Plan(
             algorithm="register-tile",

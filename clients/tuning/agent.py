@@ -19,6 +19,7 @@ class Agent:
         self._campaign = campaign
         self._name = name
         self._seed = seed
+        self._draft_begun = False
 
     async def run(self, attempts: int) -> None:
         """Search until the directive is STOP, `attempts` are charged or nothing is left to try."""
@@ -57,7 +58,8 @@ class Agent:
     async def _obey(self, search: Search, state: Mapping[str, Any]) -> None:
         if state["directive"] == "RESTORE":
             search.restore(state["branch"])
-        elif state["directive"] == "DRAFT":
+        elif state["directive"] == "DRAFT" and not self._draft_begun:
+            self._draft_begun = True
             peer = await self._best_of_others()
             search.draft(state["lens"], peer)
             origin = "a peer's snapshot" if peer == search.base else "scratch"
@@ -76,7 +78,12 @@ class Agent:
         gained = view["verdict"] == "KEEP" or (
             view["verdict"] == "ACCEPT" and (view["speedup"] or 0) > 1
         )
-        search.settle(proposal, view["ticket"], state["branch"], gained)
+        # The gate refused this variant of the draft, but not for being the old algorithm.
+        go_on = (
+            self._draft_begun and view["verdict"] == "REJECT" and view["reason"] != "draft_not_new"
+        )
+        self._draft_begun = go_on
+        search.settle(proposal, view["ticket"], state["branch"], gained, stay=go_on)
         if view["charged"]:
             await self._conclude(family, proposal, view)
         return view

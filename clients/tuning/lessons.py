@@ -16,6 +16,8 @@ UNINFORMATIVE: Final = frozenset({"duplicate", "draft_not_new", "cancelled", "gu
 """Reasons that say nothing about the code."""
 SHOWN_WORSE: Final = frozenset({"slower", "workload_regressed"})
 TIMED: Final = SHOWN_WORSE | {"not_proven_close"}
+ANY: Final = "any"
+"""Stands for every algorithm: what a compiler refuses, it refuses everywhere."""
 _WON: Final = "tuner-point: "
 _RULED_OUT: Final = "tuner-rules-out: "
 
@@ -37,7 +39,7 @@ class Rule:
     values: Point
 
     def excludes(self, algorithm: str, point: Point) -> bool:
-        return algorithm == self.algorithm and all(
+        return self.algorithm in (algorithm, ANY) and all(
             point.get(axis) == value for axis, value in self.values.items()
         )
 
@@ -116,8 +118,9 @@ def trap(
     moved = ", ".join(f"{axis}={point[axis]}" for axis in changed)
     summary = f"{known.name}: {reason} with {moved or 'its first choices'}"
     seen = _what_was_seen(view)
-    machine_line = f"{_RULED_OUT}{tag(known.name, values)}"
-    prose = f"{seen} Do not combine {named} in {known.name} here."
+    everywhere = reason == "build_failed" and bool(moved)
+    machine_line = f"{_RULED_OUT}{tag(ANY if everywhere else known.name, values)}"
+    prose = f"{seen} Do not combine {named} {'here' if everywhere else f'in {known.name}'}."
     return summary[:SUMMARY_CAP], f"{prose[: LESSON_CAP - len(machine_line) - 1]}\n{machine_line}"
 
 

@@ -62,15 +62,21 @@ class Search:
                 return Proposal(place, moved, why, on_record)
         return None
 
-    def settle(self, proposal: Proposal, ticket: str, branch: str, gained: bool) -> None:
-        """Note a verdict; `branch` is the submission the server says to explore from now."""
+    def settle(
+        self, proposal: Proposal, ticket: str, branch: str, gained: bool, stay: bool = False
+    ) -> None:
+        """Note a verdict; `branch` is the submission the server says to explore from now.
+
+        With `stay` the base is kept: a draft that the gate refused goes on from where it began.
+        """
         self._tried.add(proposal.place.name)
         self._submitted[ticket] = proposal.place
         if gained and proposal.changed:
             self._lucky = proposal.changed[0]
         if branch == ticket:
             self._older_wins |= self._seen_wins
-        self.restore(branch)
+        if not stay:
+            self.restore(branch)
 
     def restore(self, branch: str) -> None:
         """Go back to the branch; one that this process never submitted changes nothing."""

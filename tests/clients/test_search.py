@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernelfamilies.catalogue import FAMILIES, family_for
-from kernelfamilies.family import Family, flags, read_header, tag
+from kernelfamilies.family import Family, flags, read_header
 from tuning.lessons import Known, Rule, Win, read_conclusions, ruled_out, trap, win
 from tuning.search import Place, Proposal, Search
 
@@ -224,6 +224,27 @@ def test_a_time_that_does_not_speak_about_the_change_rules_out_one_point(
     assert ruled_out(algorithm, algorithm.start, changed, reason, on_record) == algorithm.start
 
 
+def test_what_the_compiler_refuses_in_one_algorithm_is_tried_in_no_other() -> None:
+    algorithm = RMSNORM.algorithms["two-sweep"]
+    point = dict(algorithm.start) | {"vector": "avx512"}
+    _, lesson = trap(algorithm, point, ("vector",), view("REJECT", "build_failed"), True)
+    known = read_conclusions([{"kind": "trap", "lesson": lesson}])
+    assert known.excludes("row-groups", {"vector": "avx512", "target": point["target"]})
+    assert not known.excludes("row-groups", {"vector": "avx512", "target": "native"})
+    assert not known.excludes("row-groups", {"vector": "8", "target": point["target"]})
+
+
+def test_a_draft_that_the_gate_refused_goes_on_with_the_same_algorithm() -> None:
+    search = Search(RMSNORM, "operator-fusion", 1)
+    search.draft("memory-layout", None)
+    first = search.propose(NOTHING)
+    assert first is not None
+    search.settle(first, "s1", branch="seed", gained=False, stay=True)
+    second = search.propose(NOTHING)
+    assert second is not None
+    assert second.place.algorithm == first.place.algorithm and second.place != first.place
+
+
 def test_a_wrong_result_rules_out_the_value_wherever_it_is_used() -> None:
     algorithm = FAMILIES["softmax"][0].algorithms["three-sweep"]
     point = dict(algorithm.start) | {"exp": "poly3"}
@@ -250,7 +271,8 @@ def test_conclusions_stay_within_the_memorys_caps(
     ):
         assert 0 < len(summary) <= SUMMARY_CAP
         assert 0 < len(lesson) <= LESSON_CAP
-        assert lesson.splitlines()[-1].endswith(tag(algorithm.name, algorithm.start))
+        (said,) = [line for line in lesson.splitlines() if line.startswith("tuner-")]
+        assert said == lesson.splitlines()[-1] and "algorithm=" in said
 
 
 def test_the_flags_of_a_point_are_its_axes() -> None:
