@@ -87,7 +87,7 @@ def calibrate(request: Calibrate, since: int) -> Result:
         request.device,
         request.problem.digest,
         "2026-01-01T00:00:00+00:00",
-        blocks,
+        [blocks],
         0.1,
         0.1,
         decide.Parameters(),

@@ -1,37 +1,56 @@
-"""A short calibration: what the noise of a problem on a device is, from A/A pairs of one nursery."""
+"""Calibration: what the noise of a problem on a device is, from A/A pairs of one or more nurseries."""
 
 import math
 from collections.abc import Sequence
 from statistics import fmean, variance
 
 from kernelarc_guard.pairs import middle_mean
-from kernelarc_guard.rule import Calibration, Parameters
+from kernelarc_guard.plan import resolution
+from kernelarc_guard.rule import Calibration, Parameters, rounded
+
+LEAST_NURSERIES = 3
+"""Fewer nurseries say nothing about a bias that all pairs of one share."""
+BIAS_COVER = 2.0
+"""A KEEP must exceed this many standard deviations (their upper bound) of the shared bias."""
+BIASED_AT = 3.0
+"""So many standard errors from zero, identical arms say that the path is biased."""
 
 
 def calibrate_from(
     device: str,
     problem_digest: str,
     at: str,
-    pair_blocks: Sequence[Sequence[float]],
+    nurseries: Sequence[Sequence[Sequence[float]]],
     pair_seconds: float,
     block_seconds: float,
     parameters: Parameters,
 ) -> Calibration:
     """Estimate the noise from pairs that compared a solution with itself.
 
-    `pair_blocks` has the block values (percent) of each pair, at least two pairs; `pair_seconds`
-    is what starting a pair costs and `block_seconds` what one block over all workloads costs.
+    `nurseries` has the block values (percent), `[nursery][pair][block]`: two pairs or more in all,
+    none of the nurseries empty. `pair_seconds` is what starting a pair costs and `block_seconds`
+    what one block over all workloads costs.
     """
+    pair_blocks = [blocks for nursery in nurseries for blocks in nursery]
+    sizes = [len(nursery) for nursery in nurseries]
     count = len(pair_blocks)
     if count < 2:
         raise ValueError(f"a calibration needs two pairs or more, not {count}")
+    if not all(sizes):
+        raise ValueError("a nursery of a calibration has no pairs")
     ratio = _cheapest_blocks(pair_blocks, pair_seconds, block_seconds)
     confirm = round(min(max(ratio, 1.0), float(parameters.blocks_confirm)))
     screen = min(parameters.blocks_screen, confirm)
-    values = [middle_mean(blocks[:confirm]) for blocks in pair_blocks]
+    groups = [[middle_mean(blocks[:confirm]) for blocks in nursery] for nursery in nurseries]
+    values = [value for group in groups for value in group]
     sd_screen = math.sqrt(variance([middle_mean(blocks[:screen]) for blocks in pair_blocks]))
-    sd_confirm = math.sqrt(variance(values)) * _upper_factor(count, parameters.sd_confidence)
-    return Calibration(
+    sd_confirm = math.sqrt(variance(values)) * upper_factor(count, parameters.sd_confidence)
+    shared = None
+    if len(groups) >= LEAST_NURSERIES:
+        shared = shared_bias(groups, parameters.sd_confidence)
+    mean, error = fmean(values), _standard_error(groups)
+    biased = abs(mean) > BIASED_AT * error
+    found = Calibration(
         device=device,
         problem=problem_digest,
         at=at,
@@ -40,11 +59,48 @@ def calibrate_from(
         blocks_confirm=confirm,
         sd_screen=max(sd_screen, parameters.least_sd),
         sd_confirm=max(sd_confirm, parameters.least_sd),
-        delta=parameters.delta,
-        mean=fmean(values),
+        delta=max(parameters.delta, BIAS_COVER * (shared or 0.0)),
+        mean=mean,
         values=values,
-        note=_note(values),
+        nurseries=sizes,
+        shared_bias=shared,
+        biased=biased,
+        note=_note(len(groups), shared, mean, error if biased else None),
     )
+    stake = parameters.wealth * parameters.fraction
+    smallest = rounded(resolution(parameters, found, stake))
+    return found.model_copy(update={"resolution": smallest})
+
+
+def shared_bias(groups: Sequence[Sequence[float]], confidence: float) -> float:
+    """Bound from above the sd (percent) of a bias that all pairs of one nursery share.
+
+    `groups` has the pair values of each nursery, two nurseries or more.
+    """
+    count, means = len(groups), [fmean(group) for group in groups]
+    pairs = sum(len(group) for group in groups)
+    mean = fmean(value for group in groups for value in group)
+    between = math.fsum(
+        len(group) * (own - mean) ** 2 for group, own in zip(groups, means, strict=True)
+    ) / (count - 1)
+    freedom = pairs - count
+    within = math.fsum(
+        (value - own) ** 2 for group, own in zip(groups, means, strict=True) for value in group
+    )
+    # Nurseries of one pair each cannot tell the two apart: then all of it counts as shared.
+    within = within / freedom if freedom else 0.0
+    size = (pairs - math.fsum(len(group) ** 2 for group in groups) / pairs) / (count - 1)
+    upper = between * upper_factor(count, confidence) ** 2
+    return math.sqrt(max(upper - within, 0.0) / size)
+
+
+def upper_factor(count: int, confidence: float) -> float:
+    """Return what a sample sd of `count` values is multiplied with to bound the true one."""
+    from scipy.special import gammaincinv
+
+    freedom = count - 1
+    chi_square = 2 * float(gammaincinv(freedom / 2, 1 - confidence))
+    return math.sqrt(freedom / chi_square)
 
 
 def _cheapest_blocks(
@@ -66,22 +122,32 @@ def _cheapest_blocks(
     return math.sqrt(within / between * pair_seconds / block_seconds)
 
 
-def _upper_factor(count: int, confidence: float) -> float:
-    """Return what a sample sd of `count` values is multiplied with to bound the true one."""
-    from scipy.special import gammaincinv
-
-    freedom = count - 1
-    chi_square = 2 * float(gammaincinv(freedom / 2, 1 - confidence))
-    return math.sqrt(freedom / chi_square)
-
-
-def _note(values: Sequence[float]) -> str:
-    parts = ["One nursery: a bias shared by all its pairs cannot be seen, delta is not calibrated."]
-    mean = fmean(values)
+def _standard_error(groups: Sequence[Sequence[float]]) -> float:
+    """Return the standard error (percent) of the mean of all pairs."""
+    values = [value for group in groups for value in group]
     error = math.sqrt(variance(values) / len(values))
-    if abs(mean) > 3 * error and error > 0:
+    if len(groups) < LEAST_NURSERIES:
+        return error
+    # Pairs of a nursery may lean together: then the nurseries are what was drawn independently.
+    means = [fmean(group) for group in groups]
+    return max(error, math.sqrt(variance(means) / len(means)))
+
+
+def _note(nurseries: int, shared: float | None, mean: float, error: float | None) -> str:
+    if shared is None:
+        many = "One nursery" if nurseries == 1 else f"{nurseries} nurseries"
+        parts = [
+            f"{many}: a bias shared by all pairs of a nursery cannot be seen, delta is not"
+            f" calibrated; {LEAST_NURSERIES} nurseries or more can."
+        ]
+    else:
+        parts = [
+            f"A bias shared by all pairs of a nursery has a standard deviation of at most"
+            f" {shared:.3f} %, from {nurseries} nurseries."
+        ]
+    if error is not None:
         parts.append(
-            f"The mean of identical arms is {mean:+.3f} % with a standard error of {error:.3f} %:"
-            " the path may be biased."
+            f"The path is biased: identical arms differ by {mean:+.3f} % on average, with a"
+            f" standard error of {error:.3f} %. Repair it; a larger delta is no remedy."
         )
     return " ".join(parts)

@@ -233,7 +233,7 @@ class _Case:
             device=self._request.device,
             problem_digest=self._request.problem.digest,
             at=self._now().isoformat(timespec="seconds"),
-            pair_blocks=series,
+            nurseries=[series],
             pair_seconds=sum(per_start) / pairs,
             block_seconds=sum(per_block) / pairs,
             parameters=parameters,

@@ -104,7 +104,16 @@ class Calibration(Model):
     mean: Number
     """Mean of the pairs (percent); zero is expected."""
     values: list[Number]
-    """The pair values themselves, as a confirmation would have them."""
+    """The pair values themselves, as a confirmation would have them, nursery by nursery."""
+    nurseries: list[int] = Field(default_factory=list)
+    """How many of the values each nursery gave, in their order; empty in older calibrations."""
+    shared_bias: Number | None = None
+    """Upper bound of the standard deviation (percent) of a bias that all pairs of one nursery
+    share; None where too few nurseries were seen."""
+    biased: bool = False
+    """Identical arms differ by more than chance: the path needs repair."""
+    resolution: Number | None = None
+    """Smallest gain (percent) that a first confirmation can be expected to prove here."""
     note: str = ""
     """What this calibration cannot know, and what looked odd."""
 

@@ -24,7 +24,8 @@ class Recorded:
     def __call__(self, rows: Ints, count: int) -> Floats:
         places = self.given[rows, None] + np.arange(count)
         self.given[rows] += count
-        return self.values[rows[:, None], places]
+        taken: Floats = self.values[rows[:, None], places]
+        return taken
 
 
 @pytest.fixture(scope="module")

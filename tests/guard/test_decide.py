@@ -314,7 +314,7 @@ def test_the_quantiles_are_those_of_scipy_stats() -> None:
     expected = 5 - stats.t.isf(0.1 * STAKE, 6) * 0.4 / math.sqrt(7)
     assert decision.lower_percent == pytest.approx(expected, rel=1e-8)
     blocks = [[v] * 8 for v in (0.1, 0.5, -0.2, 0.3, 0.0, -0.4, 0.2, 0.1)]
-    measured = calibrate_from("cpu", "p", "t", blocks, 1.0, 0.1, P)
+    measured = calibrate_from("cpu", "p", "t", [blocks], 1.0, 0.1, P)
     sd = math.sqrt(sum((b[0] - 0.075) ** 2 for b in blocks) / 7)
     assert measured.sd_confirm == pytest.approx(sd * math.sqrt(7 / stats.chi2.ppf(0.2, 7)))
 
@@ -400,9 +400,9 @@ def test_a_calibration_chooses_blocks_by_where_the_noise_is() -> None:
         offsets = [chance.gauss(0, between) for _ in range(12)]
         return [[o + chance.gauss(0, within) for _ in range(8)] for o in offsets]
 
-    noisy_blocks = calibrate_from("cpu", "p", "t", pairs(0.05, 2.0), 1.0, 0.1, P)
+    noisy_blocks = calibrate_from("cpu", "p", "t", [pairs(0.05, 2.0)], 1.0, 0.1, P)
     assert (noisy_blocks.blocks_screen, noisy_blocks.blocks_confirm) == (4, 8)
-    noisy_pairs = calibrate_from("cpu", "p", "t", pairs(2.0, 0.05), 0.1, 0.1, P)
+    noisy_pairs = calibrate_from("cpu", "p", "t", [pairs(2.0, 0.05)], 0.1, 0.1, P)
     assert (noisy_pairs.blocks_screen, noisy_pairs.blocks_confirm) == (1, 1)
     assert "One nursery" in noisy_pairs.note
     assert noisy_blocks.sd_confirm < noisy_pairs.sd_confirm
@@ -410,7 +410,7 @@ def test_a_calibration_chooses_blocks_by_where_the_noise_is() -> None:
 
 
 def test_a_calibration_without_any_noise_keeps_a_floor() -> None:
-    flat = calibrate_from("cpu", "p", "t", [[0.0] * 4] * 8, 1.0, 0.1, P)
+    flat = calibrate_from("cpu", "p", "t", [[[0.0] * 4] * 8], 1.0, 0.1, P)
     assert flat.sd_screen == flat.sd_confirm == P.least_sd
     assert run_confirm([300.0] * 7, flat) is not None
 
@@ -418,14 +418,14 @@ def test_a_calibration_without_any_noise_keeps_a_floor() -> None:
 def test_a_calibration_says_when_its_path_looks_biased() -> None:
     chance = random.Random(19)
     blocks = [[0.8 + chance.gauss(0, 0.1) for _ in range(8)] for _ in range(8)]
-    assert "biased" in calibrate_from("cpu", "p", "t", blocks, 1.0, 0.1, P).note
+    assert "biased" in calibrate_from("cpu", "p", "t", [blocks], 1.0, 0.1, P).note
 
 
 def test_a_calibration_needs_two_pairs_that_took_time() -> None:
     with pytest.raises(ValueError, match="two pairs"):
-        calibrate_from("cpu", "p", "t", [[0.1, 0.2]], 1.0, 0.1, P)
+        calibrate_from("cpu", "p", "t", [[[0.1, 0.2]]], 1.0, 0.1, P)
     with pytest.raises(ValueError, match="take time"):
-        calibrate_from("cpu", "p", "t", [[0.1], [0.2]], 0.0, 0.1, P)
+        calibrate_from("cpu", "p", "t", [[[0.1], [0.2]]], 0.0, 0.1, P)
 
 
 @law
@@ -450,7 +450,7 @@ def test_noise_alone_is_never_kept_and_a_real_gain_is(law: str) -> None:
         return sample
 
     calibration = calibrate_from(
-        "cpu", "p", "t", [[draw() for _ in range(8)] for _ in range(12)], 0.1, 0.1, P
+        "cpu", "p", "t", [[[draw() for _ in range(8)] for _ in range(12)]], 0.1, 0.1, P
     )
     kept = {0.0: 0, 4.0: 0}
     for gain in kept:
