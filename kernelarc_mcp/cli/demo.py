@@ -25,9 +25,8 @@ from kernelarc_mcp.report import read_report
 AGENTS = ("agent-1", "agent-2")
 # A demo has minutes: fewer calls per block and fewer blocks per pair than a campaign. The rule is
 # the same, and the calibration measures the noise that this schedule has.
-_SCHEDULE = Schedule(calls=3, warmup_calls=1, evict_bytes=16 << 20)
-_PARAMETERS = Parameters(blocks_screen=1, blocks_confirm=2)
-_CALIBRATION_PAIRS = 6
+_SCHEDULE = Schedule(calls=3, warmup_calls=1, evict_bytes=32 << 20)
+_PARAMETERS = Parameters(blocks_screen=2, blocks_confirm=4)
 _LOOK_SECONDS = 0.25
 
 
@@ -48,7 +47,7 @@ def demo(
     ] = 3,
     seconds: Annotated[
         float, typer.Option(min=0, help="Stop the clients after this long; 0: when they are done.")
-    ] = 0.0,
+    ] = 200.0,
     seed: Annotated[int, typer.Option(help="Seed of the clients' choices.")] = 1,
     guard: GuardPython = "",
 ) -> None:
@@ -64,7 +63,6 @@ def demo(
         r_draft=r_draft,
         schedule=_SCHEDULE,
         parameters=_PARAMETERS,
-        calibration_pairs=_CALIBRATION_PAIRS,
     )
     tokens = create_campaign(target, read, settings)
     out.print(f"Campaign {target}: {problem}, {len(AGENTS)} agents, {attempts} attempts each")
@@ -108,6 +106,8 @@ def _run(
             live.look()
             time.sleep(_LOOK_SECONDS)
         live.look()
+        if any(client.status is None for client in clients):
+            out.print(f"Stopped after {seconds:g} s, as --seconds says")
         failed = [client for client in clients if client.status not in (None, 0)]
         for client in failed:
             out.print(f"{client.name} failed: {client.last_line()}", markup=False)
