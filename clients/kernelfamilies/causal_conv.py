@@ -72,7 +72,11 @@ def _two_passes(point: Point, interface: Interface) -> str:
             for (; t < 3 && t < to; ++t) y[t] = tap_sum(x, w, bias, t);
             for (; t < to; ++t)
               y[t] = bias + w0 * x[t - 3] + w1 * x[t - 2] + w2 * x[t - 1] + w3 * x[t];
-            for (t = from; t < to; ++t) y[t] = y[t] / (1.0f + std::exp(-y[t]));
+            // Bounded, since the exponential of 89 is infinite, which fast-math assumes away.
+            for (t = from; t < to; ++t) {{
+              const float v = y[t] > -80.0f ? y[t] : -80.0f;
+              y[t] = y[t] / (1.0f + std::exp(-v));
+            }}
           }}
         }}
         """)
@@ -106,7 +110,7 @@ def _torch(point: Point, interface: Interface) -> str:
 def _numpy(point: Point, interface: Interface) -> str:
     x, weight, bias = interface.inputs[:3]
     squash = {
-        "exp": "    s /= 1.0 + np.exp(-s)\n",
+        "exp": "    s /= 1.0 + np.exp(-np.maximum(s, np.float32(-80)))\n",
         "tanh": "    s *= 0.5 * np.tanh(0.5 * s) + 0.5\n",
     }[point["squash"]]
     return (

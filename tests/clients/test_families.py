@@ -129,6 +129,9 @@ def test_a_point_compiles_and_is_right(
         workload = Workload(uuid="w", axes=axes, inputs=first.inputs, tolerance=first.tolerance)
         inputs = make_inputs(problem(name).definition, workload, seed=11)
         expected = Oracle(problem(name)).expected(workload, inputs)
+        large = {input: tensor * 40 for input, tensor in inputs.items()}
+        for tensor in run_it(candidate, tmp_path, large, expected).values():
+            assert torch.isfinite(tensor).all()
         actual = run_it(candidate, tmp_path, inputs, expected)
         for output, tensor in expected.items():
             assert actual[output].shape == tensor.shape
