@@ -133,7 +133,8 @@ class Host:
             files=dict(files or {}),
             language=language,
             entry_point=entry_point,
-            destination_passing=destination_passing,
+            # That binding has no way to return a tensor, so nobody can mean anything else.
+            destination_passing=destination_passing or binding == "dlpack",
             binding=binding,
             cflags=list(cflags),
             cuda_cflags=list(cuda_cflags),

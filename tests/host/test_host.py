@@ -267,3 +267,13 @@ def test_lenses_outside_the_eligible_ones_are_not_shown(host: Host) -> None:
     assert host.lens("ada", own.eligible[-1]).name == own.eligible[-1]
     with pytest.raises(BadRequest, match="not eligible"):
         host.lens("ada", "../eligibility")
+
+
+def test_a_dlpack_candidate_is_destination_passing_without_saying_so(host: Host) -> None:
+    ticket = host.submit(
+        "ada",
+        source='#include <dlpack/dlpack.h>\nextern "C" int run(const DLTensor*, DLTensor*);\n',
+        filename="kernel.cpp",
+        binding="dlpack",
+    )
+    assert host.snapshot("ada", ticket.ticket).destination_passing_style
