@@ -9,21 +9,20 @@ from typing import Any
 import torch
 
 from kernelarc_guard import control
-from kernelarc_guard.buffers import BufferSet, extent
+from kernelarc_guard.buffers import BufferSet, same_bits
 from kernelarc_guard.build import Built
 from kernelarc_guard.draws import Draw, Drawer
-from kernelarc_guard.dtypes import torch_dtype
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.protocol import Schedule
+from kernelarc_guard.returned import Range, ReturnedResults
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.window import DeadlinePassed, RunnerEnded, SelfWoken, Window
 
 _LOG_BYTES = 16 << 20
 """What a runner may print in its life; the next write fails with EPERM."""
 _TAIL_BYTES = 2_000
-_SLACK = 1 << 20
 
 
 class Arm:
@@ -51,6 +50,8 @@ class Arm:
             )
         self._call = 0
         self._first: set[int] = set()
+        self._held = False
+        self._results: ReturnedResults | None = None
         self._sets = [drawer.buffers(w, outputs=not self._returns) for w in drawer.indices]
         control_fd = os.memfd_create("kernelarc", os.MFD_CLOEXEC)
         os.ftruncate(control_fd, control.SIZE)
@@ -68,15 +69,57 @@ class Arm:
         finally:
             os.close(control_fd)
 
-    def call(self, workload: int, draw: Draw, evict: bool = True) -> int:
-        """Run one call on fresh inputs and return its nanoseconds on the guard's clock."""
+    def call(
+        self,
+        workload: int,
+        draw: Draw,
+        *,
+        evict: bool = True,
+        hold: bool = False,
+        renew: bool = False,
+    ) -> int:
+        """Run one call on a draw's inputs and return its nanoseconds on the guard's clock.
+
+        `hold` keeps earlier results alive, `renew` passes new tensor objects over the same memory.
+        """
         self._call += 1
         buffers = self._sets[workload]
-        buffers.fill(draw.tensors)
+        rewritten = buffers.fill(draw.tensors, self._drawer.mutable)
         self._page.set_scalars(draw.scalars)
-        self._page.order(self._call, control.RUN, workload)
+        self._page.order(
+            control.Order(
+                self._call,
+                control.RUN,
+                workload,
+                _marks(buffers, rewritten),
+                hold * control.HOLD | renew * control.RENEW,
+            )
+        )
         if evict:
             self._drawer.evict()
+        self._held = hold
+        elapsed = self._go(workload)
+        self._check_report(workload, buffers, draw)
+        return elapsed
+
+    def idle(self, workload: int) -> None:
+        """Let the runner be awake for a moment, as a thread that it left behind would want."""
+        self._call += 1
+        self._page.order(control.Order(self._call, control.IDLE, workload))
+        self._go(workload)
+
+    def changed_since(self, workload: int, outputs: dict[str, torch.Tensor]) -> str | None:
+        """Return the first output that is not what it was when its call ended, None where all are.
+
+        `outputs` are copies of the last call's, for a solution that writes to the guard's buffers.
+        """
+        if self._results is not None:
+            return self._results.changed(workload)
+        now = self._sets[workload]
+        differs = (n for n, one in outputs.items() if not same_bits(one, now.output(n)))
+        return next(differs, None)
+
+    def _go(self, workload: int) -> int:
         first = workload not in self._first
         seconds = self._schedule.start_seconds if first else self._schedule.call_seconds
         try:
@@ -91,28 +134,14 @@ class Arm:
         except SelfWoken as woken:
             raise SolutionFault("tampering", f"self-wake: {woken}", workload) from None
         self._first.add(workload)
-        self._check_report(workload, buffers, draw)
         return elapsed
 
     def outputs(self, workload: int) -> dict[str, torch.Tensor]:
         """Read the last call's outputs from the stopped process; raises SolutionFault on a breach."""
         expected = self._drawer.output_specs(workload)
-        if not self._returns:
+        if self._results is None:
             return {name: self._sets[workload].output(name) for name in expected}
-        _, _, count = self._page.read_report()
-        if count != len(expected):
-            raise SolutionFault(
-                "bad_output_count", f"returned {count} outputs; expected {len(expected)}", workload
-            )
-        taken: list[tuple[int, int]] = list(self._inputs_at)
-        read = {}
-        for index, (name, (shape, dtype)) in enumerate(expected.items()):
-            said = self._page.read_output(index)
-            if shape is None:
-                read[name] = _scalar(name, said, dtype, workload)
-            else:
-                read[name] = self._tensor(name, said, shape, dtype, taken, workload)
-        return read
+        return self._results.read(self._page, expected, workload, self._held)
 
     def close(self) -> None:
         """Kill the runner and release its memory."""
@@ -137,7 +166,10 @@ class Arm:
                 )
             self._window.wait_stopped(seconds)
             self._memory = os.open(f"/proc/{self._window.pid}/mem", os.O_RDONLY)
-            self._inputs_at = _mapped(self._window.pid, self._sets, self._drawer)
+            if self._returns:
+                self._results = ReturnedResults(
+                    self._memory, *_mapped(self._window.pid, self._sets, self._drawer.mutable)
+                )
         except TimeoutError:
             raise SolutionFault("timeout", f"loading took more than {seconds:g} s") from None
         except DeadlinePassed:
@@ -168,71 +200,6 @@ class Arm:
         for name in buffers.changed_inputs(draw.tensors):
             if name not in self._drawer.mutable:
                 raise SolutionFault("input_modified", f"input {name!r} was written to", workload)
-
-    def _tensor(
-        self,
-        name: str,
-        said: control.Returned,
-        shape: tuple[int, ...],
-        dtype: str,
-        taken: list[tuple[int, int]],
-        workload: int,
-    ) -> torch.Tensor:
-        if said.kind != control.KIND_TENSOR:
-            raise SolutionFault(
-                "bad_output_type", f"output {name!r} is not a plain strided CPU tensor", workload
-            )
-        if said.shape != shape:
-            raise SolutionFault(
-                "bad_output_shape",
-                f"output {name!r} is {list(said.shape)}; expected {list(shape)}",
-                workload,
-            )
-        wanted = torch_dtype(dtype)
-        if said.dtype != str(wanted).removeprefix("torch."):
-            raise SolutionFault(
-                "bad_output_dtype", f"output {name!r} is {said.dtype}; expected {dtype}", workload
-            )
-        count = 1
-        for size in shape:
-            count *= size
-        span = extent(shape, said.strides)
-        if min(said.strides, default=0) < 0 or span * wanted.itemsize > (
-            16 * count * wanted.itemsize + _SLACK
-        ):
-            raise SolutionFault(
-                "bad_output_type", f"output {name!r} has strides {list(said.strides)}", workload
-            )
-        if span < count:
-            raise SolutionFault(
-                "output_alias", f"elements of output {name!r} share memory", workload
-            )
-        end = said.address + span * wanted.itemsize
-        if any(said.address < high and low < end for low, high in taken) and span:
-            raise SolutionFault(
-                "output_alias", f"output {name!r} shares memory with an input or output", workload
-            )
-        taken.append((said.address, end))
-        return (
-            self._read(name, said.address, span * wanted.itemsize, workload)
-            .view(wanted)
-            .as_strided(shape, said.strides)
-        )
-
-    def _read(self, name: str, address: int, nbytes: int, workload: int) -> torch.Tensor:
-        data = bytearray(max(nbytes, 1))
-        view, done = memoryview(data), 0
-        while done < nbytes:
-            try:
-                got = os.preadv(self._memory, [view[done:nbytes]], address + done)
-            except (OSError, OverflowError):
-                got = 0
-            if got == 0:
-                raise SolutionFault(
-                    "bad_output_type", f"output {name!r} points outside the process", workload
-                )
-            done += got
-        return torch.frombuffer(data, dtype=torch.uint8)[:nbytes]
 
     def _told(self, how: str) -> str:
         """Add the end of what the process wrote to its standard output and error."""
@@ -279,29 +246,27 @@ def _capped_file(size: int) -> int:
     return fd
 
 
-def _scalar(name: str, said: control.Returned, dtype: str, workload: int) -> torch.Tensor:
-    if said.kind == control.KIND_FLOAT:
-        value: float = control.scalar_double(said.bits)
-    elif said.kind == control.KIND_INT:
-        value = said.bits
-    else:
-        raise SolutionFault("bad_output_type", f"output {name!r} is not a Python number", workload)
-    return torch.tensor(value, dtype=torch_dtype(dtype))
+def _marks(buffers: BufferSet, rewritten: list[str]) -> int:
+    return sum(
+        1 << index
+        for index, name in enumerate(buffers.inputs)
+        if name in rewritten and index < control.MAX_MARKED
+    )
 
 
-def _mapped(pid: int, sets: list[BufferSet], drawer: Drawer) -> list[tuple[int, int]]:
-    """Return the address ranges of immutable inputs in the runner, from the kernel's own table."""
+def _mapped(
+    pid: int, sets: list[BufferSet], mutable: frozenset[str]
+) -> tuple[list[Range], list[Range]]:
+    """Return where immutable and mutable inputs lie in the runner, from the kernel's own table."""
     at = {os.fstat(one.fd).st_ino: one for one in sets}
-    ranges: list[tuple[int, int]] = []
+    ranges: tuple[list[Range], list[Range]] = ([], [])
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
         parts = line.split(maxsplit=5)
         one = at.get(int(parts[4])) if len(parts) > 5 and "memfd:" in parts[5] else None
         if one is None:
             continue
         base = int(parts[0].split("-")[0], 16) - int(parts[2], 16)
-        ranges.extend(
-            (base + slot.offset, base + slot.offset + slot.nbytes)
-            for slot in one.inputs.values()
-            if slot.name not in drawer.mutable
-        )
+        for slot in one.inputs.values():
+            begin = base + slot.offset
+            ranges[slot.name in mutable].append((begin, begin + slot.nbytes))
     return ranges

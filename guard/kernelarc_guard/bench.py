@@ -1,11 +1,13 @@
 """Side-by-side measurement of two solutions: fresh pairs, blocks, and a check of every output.
 
 Imports torch. Both arms of a call get the same fresh inputs, one after the other in random order.
+One call in eight is not timed: its inputs are of another distribution, or only partly new, or its
+tensor objects are. Nothing tells a solution which.
 """
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,17 +16,26 @@ import torch
 from kernelarc_guard.arm import Arm
 from kernelarc_guard.build import Built
 from kernelarc_guard.cores import runner_cores
+from kernelarc_guard.definition import Definition
 from kernelarc_guard.draws import Draw, Drawer
+from kernelarc_guard.dtypes import is_float
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
 from kernelarc_guard.nurseries import Nursery
-from kernelarc_guard.oracle import Oracle
+from kernelarc_guard.oracle import Answer, Oracle, OracleError
+from kernelarc_guard.precision import Scales
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import BlockTimes, PairTimes, Schedule
+from kernelarc_guard.rewriting import Part
 from kernelarc_guard.solution import Solution
+from kernelarc_guard.staleness import is_stale
 from kernelarc_guard.tolerance import Comparison, compare
+from kernelarc_guard.workload import Tolerance
 
 Outputs = dict[str, torch.Tensor]
 _CHEAP_NS = 20_000_000
+_UNANNOUNCED = 8
+"""One call in so many is of another sort."""
+_ATTEMPTS = 2
 _CHEAP_KERNELS = 20
 """The oracle answers every call where it costs less than this many kernels (or 20 ms)."""
 
@@ -50,6 +61,11 @@ class Bench:
     """Cost of the oracle per workload, as last seen."""
     worst: dict[int, Comparison] = field(default_factory=dict)
     """The candidate's largest error per workload."""
+    _last: tuple[Draw, Answer] | None = None
+    _typical: dict[int, Scales] = field(default_factory=dict)
+    """How large honest errors were at the last answer, one number per output."""
+    _barred: set[tuple[int, str]] = field(default_factory=set)
+    """Kinds of values that a workload's reference does not bear."""
 
     def start(self, nursery: Nursery, contestant: Contestant) -> Arm:
         """Fork a runner for one solution; raises SolutionFault."""
@@ -63,27 +79,95 @@ class Bench:
             runner_cores(self.drawer.threads),
         )
 
-    def expected(self, workload: int, draw: Draw) -> Outputs:
-        """Return the oracle's answer."""
-        begin = time.perf_counter_ns()
-        answer = self.oracle.expected(self.problem.workloads[workload], draw.inputs)
-        self.oracle_ns[workload] = time.perf_counter_ns() - begin
-        return answer
+    def answer(self, workload: int, draw: Draw) -> Answer:
+        """Return the oracle's answer; the last one is remembered."""
+        if self._last is None or self._last[0] is not draw:
+            begin = time.perf_counter_ns()
+            answer = self.oracle.answer(self.problem.workloads[workload], draw.inputs)
+            self.oracle_ns[workload] = time.perf_counter_ns() - begin
+            self._last = (draw, answer)
+            self._typical[workload] = {
+                n: one.amax().reshape(1, 1) for n, one in answer.scales.items()
+            }
+        return self._last[1]
 
-    def judge(self, workload: int, outputs: Outputs, expected: Outputs) -> Comparison:
-        """Compare one call's outputs with the oracle's."""
-        definition = self.problem.definition
-        tolerance = self.problem.workloads[workload].tolerance
-        return compare(outputs, expected, tolerance, definition)
+    def judge(self, workload: int, outputs: Outputs, answer: Answer) -> Comparison:
+        """Compare one call's outputs with the oracle's answer."""
+        tolerance, definition = self._terms(workload)
+        result = compare(outputs, answer.expected, tolerance, definition, scales=answer.scales)
+        if not result.ok and answer.scales:
+            # Only now the longer look at what honest errors can be for just these inputs.
+            result = compare(outputs, answer.expected, tolerance, definition, scales=answer.widen())
+        return result
 
-    def check(self, workload: int, outputs: Outputs, draw: Draw) -> None:
-        """Raise SolutionFault where outputs are outside the tolerance; remember the largest error."""
-        result = self.judge(workload, outputs, self.expected(workload, draw))
+    def agree(self, workload: int, outputs: Outputs, others: Outputs) -> bool:
+        """Say whether two arms' outputs are as close as one arm's must be to the oracle's."""
+        tolerance, definition = self._terms(workload)
+        scales = self._typical.get(workload)
+        return compare(outputs, others, tolerance, definition, scales=scales).ok
+
+    def check(
+        self, workload: int, outputs: Outputs, draw: Draw, earlier: Sequence[Outputs] = ()
+    ) -> None:
+        """Raise SolutionFault where outputs are outside the tolerance; remember the largest error.
+
+        `earlier` holds outputs of this solution on this workload that were right.
+        """
+        answer = self.answer(workload, draw)
+        result = self.judge(workload, outputs, answer)
         before = self.worst.get(workload)
         if before is None or result.max_absolute_error >= before.max_absolute_error:
             self.worst[workload] = result
-        if not result.ok:
-            raise SolutionFault(result.reason or "wrong_result", result.detail, workload)
+        if result.ok:
+            return
+        reason: str = result.reason or "wrong_result"
+        detail = result.detail
+        if draw.kind != "own":
+            detail = f"with {draw.kind}: {detail}"
+        if is_stale(outputs, answer.expected, self._terms(workload)[0], earlier):
+            reason, detail = "stale_output", f"the values are an earlier call's; {detail}"
+        raise SolutionFault(reason, detail, workload)
+
+    def other(self, workload: int) -> Draw | None:
+        """Return inputs of another distribution that is legal for a workload, None without one."""
+        variety = self.drawer.variety
+        choices: list[int | str] = [*variety.siblings[workload], *variety.kinds(workload)]
+        secrets.SystemRandom().shuffle(choices)
+        return next((one for c in choices if (one := self.drawn_as(workload, c)) is not None), None)
+
+    def drawn_as(self, workload: int, choice: int | str) -> Draw | None:
+        """Return inputs like a sibling's (its index) or of a kind; None where that is not legal."""
+        if isinstance(choice, int):
+            return self.drawer.like(workload, choice)
+        for _ in range(_ATTEMPTS):
+            if (workload, choice) in self._barred:
+                return None
+            draw = self.drawer.derived(workload, choice)
+            if self._legal(workload, draw):
+                return draw
+        self._barred.add((workload, choice))
+        return None
+
+    def _legal(self, workload: int, draw: Draw) -> bool:
+        """Say whether the reference itself is finite and well inside the tolerance on a draw."""
+        tolerance, definition = self._terms(workload)
+        try:
+            answer = self.answer(workload, draw)
+        except OracleError:
+            return False
+        finite = all(
+            bool(one.isfinite().all()) for one in answer.declared.values() if is_float(one.dtype)
+        )
+        if not finite and not definition.kernelarc.nonfinite_outputs:
+            return False
+        narrow = {"max_atol": tolerance.max_atol / 4, "max_rtol": tolerance.max_rtol / 4}
+        narrowed = tolerance.model_copy(update=narrow)
+        return compare(
+            answer.declared, answer.expected, narrowed, definition, refuse_zeros=False
+        ).ok
+
+    def _terms(self, workload: int) -> tuple[Tolerance, Definition]:
+        return self.problem.workloads[workload].tolerance, self.problem.definition
 
     def oracle_is_cheap(self, workload: int, kernel_ns: int) -> bool:
         """Say whether every timed call can be checked against the oracle."""
@@ -141,44 +225,70 @@ class _Pair:
     def __init__(self, bench: Bench, record: Arm, candidate: Arm) -> None:
         self._bench = bench
         self._arms = {True: record, False: candidate}
-        self._kernel_ns: dict[int, int] = {}
+        self._draws: dict[int, Draw] = {}
+        """Each workload's last draw."""
+        self._right: dict[int, Outputs] = {}
+        """The candidate's last outputs on each workload, which were right."""
 
     def block(self) -> BlockTimes:
         """Time `schedule.calls` calls of each arm on every workload."""
         record, candidate = [], []
         for workload in self._bench.drawer.indices:
             audited = secrets.randbelow(self._bench.schedule.calls)
-            times = [
-                self.call(workload, checked=index == audited)
-                for index in range(self._bench.schedule.calls)
-            ]
+            times = []
+            for index in range(self._bench.schedule.calls):
+                if secrets.randbelow(_UNANNOUNCED - 1) == 0:
+                    self._unannounced(workload)
+                times.append(self.call(workload, checked=index == audited))
             record.append([t[True] for t in times])
             candidate.append([t[False] for t in times])
         return BlockTimes(record=record, candidate=candidate)
 
-    def call(self, workload: int, checked: bool, evict: bool = True) -> dict[bool, int]:
+    def _unannounced(self, workload: int) -> None:
+        """Make a call of another sort, checked against the oracle but not timed."""
+        sort = secrets.randbelow(4)
+        if sort == 0:
+            self.call(workload, checked=True, renew=True)
+            return
+        draw: Draw | None = None
+        if sort == 1 and workload in self._draws:
+            part: Part = "rows" if secrets.randbits(1) else "elements"
+            draw = self._bench.drawer.part(workload, self._draws[workload], part)
+        self.call(workload, checked=True, draw=draw or self._bench.other(workload))
+
+    def call(
+        self,
+        workload: int,
+        checked: bool,
+        evict: bool = True,
+        draw: Draw | None = None,
+        renew: bool = False,
+    ) -> dict[bool, int]:
         """Call both arms on the same fresh inputs; returns nanoseconds by `is_record`.
 
         Every output is checked: against the oracle where that is cheap or the call was drawn for
         it, else against the other arm's, with the oracle deciding a disagreement.
         """
         bench = self._bench
-        draw = bench.drawer.draw(workload)
+        draw = draw or bench.drawer.draw(workload)
+        self._draws[workload] = draw
         first = secrets.randbits(1) == 1
         elapsed: dict[bool, int] = {}
         outputs: dict[bool, Outputs] = {}
         for is_record in (first, not first):
+            arm = self._arms[is_record]
             try:
-                elapsed[is_record] = self._arms[is_record].call(workload, draw, evict)
-                outputs[is_record] = self._arms[is_record].outputs(workload)
+                elapsed[is_record] = arm.call(workload, draw, evict=evict, renew=renew)
+                outputs[is_record] = arm.outputs(workload)
             except SolutionFault as fault:
                 raise _blame(fault, is_record) from None
         kernel = min(elapsed.values())
         # Seen only after both windows are sealed: which calls are audited cannot be known before.
         if checked or bench.oracle_is_cheap(workload, kernel):
             self._against_oracle(workload, outputs, draw, both=checked)
-        elif not bench.judge(workload, outputs[False], outputs[True]).ok:
+        elif not bench.agree(workload, outputs[False], outputs[True]):
             self._against_oracle(workload, outputs, draw, both=True)
+        self._right[workload] = {n: one.clone() for n, one in outputs[False].items()}
         return elapsed
 
     def _against_oracle(
@@ -186,10 +296,11 @@ class _Pair:
     ) -> None:
         bench = self._bench
         try:
-            bench.check(workload, outputs[False], draw)
+            earlier = [self._right[workload]] if workload in self._right else []
+            bench.check(workload, outputs[False], draw, earlier)
         except SolutionFault as fault:
             raise _blame(fault, is_record=False) from None
         if both:
-            result = bench.judge(workload, outputs[True], bench.expected(workload, draw))
+            result = bench.judge(workload, outputs[True], bench.answer(workload, draw))
             if not result.ok:
                 raise Refused(f"the record failed ({result.reason}): {result.detail}")

@@ -83,11 +83,20 @@ class BufferSet:
         }
         self._canaries = self._spans()
         self._pattern = torch.frombuffer(bytearray(secrets.token_bytes(CANARY)), dtype=torch.uint8)
+        self._holds: dict[str, torch.Tensor] = {}
 
-    def fill(self, inputs: dict[str, torch.Tensor]) -> None:
-        """Write a call's inputs, poison the outputs and renew the canaries."""
-        for name in self.inputs:
+    def fill(
+        self, inputs: dict[str, torch.Tensor], written: frozenset[str] = frozenset()
+    ) -> list[str]:
+        """Write a call's inputs, poison the outputs and renew the canaries.
+
+        An input that is the very tensor written last is left alone, unless the solution may have
+        `written` to it. Returns the names of the inputs that were rewritten.
+        """
+        rewritten = [n for n in self.inputs if n in written or self._holds.get(n) is not inputs[n]]
+        for name in rewritten:
             self._views[name].copy_(inputs[name])
+            self._holds[name] = inputs[name]
         for name, slot in self.outputs.items():
             view = self._views[name]
             if view.dtype.is_floating_point and view.element_size() > 1:
@@ -97,6 +106,7 @@ class BufferSet:
         self._pattern = self._pattern.roll(1)
         for begin, end in self._canaries:
             self._bytes[begin:end] = self._pattern[: end - begin]
+        return rewritten
 
     def broken_canary(self) -> str | None:
         """Return which tensor's surroundings were written over, or None."""
@@ -125,6 +135,7 @@ class BufferSet:
     def close(self) -> None:
         """Release the memory; views taken before keep their mapping until they are dropped."""
         self._views.clear()
+        self._holds.clear()
         os.close(self.fd)
 
     def _view(self, slot: Slot) -> torch.Tensor:
@@ -160,6 +171,12 @@ def _like(tensor: torch.Tensor, owner: BufferSet, name: str) -> torch.Tensor:
     if tuple(tensor.stride()) == slot.strides:
         return tensor
     return torch.empty_strided(slot.shape, slot.strides, dtype=tensor.dtype).copy_(tensor)
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Say whether two tensors of one shape and dtype hold the same bits; NaNs are compared too."""
+    flat = [t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other)]
+    return torch.equal(*flat)
 
 
 def _raw(tensor: torch.Tensor) -> torch.Tensor:

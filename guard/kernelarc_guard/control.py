@@ -18,8 +18,16 @@ MAX_ERROR: Final = 16_000
 
 RUN: Final = 1
 QUIT: Final = 2
+IDLE: Final = 3
+"""Stay awake for a moment without calling the solution."""
 
-_ORDER: Final = struct.Struct("<QII")
+HOLD: Final = 1
+"""Keep the results of earlier calls alive together with this one's."""
+RENEW: Final = 2
+"""Pass new tensor objects over the same memory."""
+
+_ORDER: Final = struct.Struct("<QIIQI")
+MAX_MARKED: Final = 64
 _SCALARS_AT: Final = 64
 _SCALAR: Final = struct.Struct("<I4xq")
 _DONE_AT: Final = 4096
@@ -60,6 +68,18 @@ DTYPES: Final = [
 
 
 @dataclass(frozen=True)
+class Order:
+    """What a runner shall do when it wakes."""
+
+    call: int
+    command: int
+    workload: int
+    rewritten: int = 0
+    """Bit i: the i-th tensor input has other contents than at the last call of this workload."""
+    flags: int = 0
+
+
+@dataclass(frozen=True)
 class Returned:
     """What a runner says it returned for one output."""
 
@@ -78,15 +98,16 @@ class ControlPage:
     def __init__(self, page: mmap.mmap) -> None:
         self.page = page
 
-    def order(self, call: int, command: int, workload: int) -> None:
+    def order(self, order: Order) -> None:
         """Write what the runner shall do when it wakes, and clear its last report."""
         _DONE.pack_into(self.page, _DONE_AT, 0, NOTHING, 0)
-        _ORDER.pack_into(self.page, 0, call, command, workload)
+        _ORDER.pack_into(
+            self.page, 0, order.call, order.command, order.workload, order.rewritten, order.flags
+        )
 
-    def read_order(self) -> tuple[int, int, int]:
-        """Return (call, command, workload)."""
-        call, command, workload = _ORDER.unpack_from(self.page, 0)
-        return call, command, workload
+    def read_order(self) -> Order:
+        """Runner: what to do now."""
+        return Order(*_ORDER.unpack_from(self.page, 0))
 
     def set_scalars(self, values: list[bool | int | float]) -> None:
         """Write the call's Python scalars in the order of the definition."""

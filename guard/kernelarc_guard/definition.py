@@ -27,6 +27,11 @@ DTYPES: Final = (
 )
 
 
+KINDS: Final = ("scaled", "shifted", "signed", "spiked", "structured", "edge")
+"""Kinds of values that inputs are also tried with."""
+Kind = Literal["scaled", "shifted", "signed", "spiked", "structured", "edge"]
+
+
 class TensorSpec(Model):
     """One input or output."""
 
@@ -58,8 +63,15 @@ class KernelArcKeys(Model):
     """Inputs that change seldom (weights), so that honest prepacking pays."""
     nonfinite_outputs: bool = False
     """The reference may produce NaN or infinity, which a solution must match."""
-    determinism: str | None = None
-    distributions: JsonValue = None
+    determinism: Literal["bitwise"] | None = None
+    """`bitwise`: the same inputs must give the same bits again."""
+    distributions: list[Kind] | dict[str, list[Kind]] | None = None
+    """Kinds of values inputs are also tried with: of every floating tensor, or by input.
+
+    Inputs not named keep the problem's own values, `[]` keeps all of them. Absent: every kind for
+    inputs that are random and have no meaning by their name, a scale for those of a generator that
+    has no axis of its own for such choices.
+    """
     oracle: Literal["float64", "declared"] = "float64"
     """`declared` where the definition quantises on purpose."""
     tolerance: Literal["strict", "sol", "flashinfer"] = "strict"
@@ -128,6 +140,10 @@ class Definition(Model):
             for name in getattr(self.kernelarc, field):
                 if name not in self.inputs:
                     raise ValueError(f"kernelarc.{field}: {name!r} is not an input")
+        if isinstance(self.kernelarc.distributions, dict):
+            for name in self.kernelarc.distributions:
+                if name not in self.inputs:
+                    raise ValueError(f"kernelarc.distributions: {name!r} is not an input")
         return self
 
     def _check_names(self) -> None:

@@ -7,13 +7,15 @@ meant, scaled weight matrices); the same problems mean the same here.
 import math
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 import torch
 
 from kernelarc_guard.definition import TensorSpec
 from kernelarc_guard.dtypes import torch_dtype
 
+Freedom = Literal["free", "positive", "fixed"]
+"""What a drawn input may become: any values, any positive ones, or only what its rule draws."""
 _Rule = Callable[[str, str, tuple[int, ...]], bool]
 _Draw = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
 
@@ -36,6 +38,16 @@ def draw(
             if applies(name, description, shape):
                 return values(shape, generator).to(dtype)
     return _by_dtype(dtype, shape, generator)
+
+
+def freedom(name: str, spec: TensorSpec, shape: tuple[int, ...]) -> Freedom:
+    """Say which other values the definition lets a random floating input have."""
+    if torch_dtype(spec.dtype) in _PLAIN_FLOATS:
+        description = spec.description.lower()
+        for applies, values in _RULES:
+            if applies(name, description, shape):
+                return _FREEDOM.get(values, "fixed")
+    return "free"
 
 
 def _by_dtype(
@@ -76,6 +88,18 @@ def _packed_float4(values: torch.Tensor) -> torch.Tensor:
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return torch.randn(shape, generator=generator)
+
+
+def _ones(shape: tuple[int, ...], _: torch.Generator) -> torch.Tensor:
+    return torch.ones(shape)
+
+
+def _zeros(shape: tuple[int, ...], _: torch.Generator) -> torch.Tensor:
+    return torch.zeros(shape)
+
+
+def _positive(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, generator).abs_() + 0.1
 
 
 def _uniform(low: float, high: float) -> _Draw:
@@ -132,8 +156,8 @@ def _is_weight_matrix(name: str, _description: str, shape: tuple[int, ...]) -> b
 
 
 _RULES: Final[tuple[tuple[_Rule, _Draw], ...]] = (
-    (_named(_NORM + r"_weight\d*$"), lambda shape, _: torch.ones(shape)),
-    (_named(_NORM + r"_bias\d*$"), lambda shape, _: torch.zeros(shape)),
+    (_named(_NORM + r"_weight\d*$"), _ones),
+    (_named(_NORM + r"_bias\d*$"), _zeros),
     (_is_causal_mask, _causal),
     (
         _is_binary_mask,
@@ -141,10 +165,7 @@ _RULES: Final[tuple[tuple[_Rule, _Draw], ...]] = (
     ),
     (_named(r"(?:^|_)cos(?:$|_)"), _angle(torch.cos)),
     (_named(r"(?:^|_)sin(?:$|_)"), _angle(torch.sin)),
-    (
-        _named(r"(?:^|_)(?:r?std|var|variance)\d*$"),
-        lambda shape, generator: _normal(shape, generator).abs_() + 0.1,
-    ),
+    (_named(r"(?:^|_)(?:r?std|var|variance)\d*$"), _positive),
     (_named(r"^A$"), _uniform(-1.0, -0.001)),
     (_named(r"^A_log$"), _uniform(-5.0, -1.0)),
     (_named(r"^A_cumsum$"), _cumulated),
@@ -152,3 +173,11 @@ _RULES: Final[tuple[tuple[_Rule, _Draw], ...]] = (
     (_is_softmaxed, _softmax),
     (_is_weight_matrix, _scaled),
 )
+
+_FREEDOM: Final[dict[_Draw, Freedom]] = {
+    _ones: "free",
+    _zeros: "free",
+    _scaled: "free",
+    _positive: "positive",
+}
+"""What the values of a rule may become; those of the other rules have a meaning to keep."""

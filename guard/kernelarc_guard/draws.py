@@ -10,14 +10,20 @@ from kernelarc_guard.cores import largest_cache
 from kernelarc_guard.dtypes import stored_shape
 from kernelarc_guard.inputs import Value, make_inputs
 from kernelarc_guard.problem import Problem
+from kernelarc_guard.rewriting import Part, partly
+from kernelarc_guard.variety import Variety
+
+_SELDOM = 8
+"""Static inputs change at one call in so many."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Draw:
-    """The inputs of one call."""
+    """The inputs of one call. An input that did not change is the same tensor as before."""
 
-    seed: int
     inputs: dict[str, Value]
+    kind: str = "own"
+    """Where the values come from, for messages."""
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -40,8 +46,12 @@ class Drawer:
         self.indices = range(len(problem.workloads))
         self.order = list(definition.inputs)
         self.mutable = frozenset(definition.kernelarc.mutable_inputs)
+        self.static = frozenset(definition.kernelarc.static_inputs) - self.mutable
         self.threads = definition.kernelarc.threads
-        self._samples = [self.draw(index).tensors for index in self.indices]
+        self._static: dict[int, dict[str, Value]] = {}
+        samples = [self._make(index) for index in self.indices]
+        self.variety = Variety(problem, samples)
+        self._samples = [Draw(sample).tensors for sample in samples]
         self._outputs = [self._specs(workload.axes) for workload in problem.workloads]
         self.scalar_outputs = [n for n, spec in definition.outputs.items() if spec.shape is None]
         size = largest_cache() * 3 // 2 if evict_bytes is None else evict_bytes
@@ -49,9 +59,67 @@ class Drawer:
         self._evict = torch.ones(size // 8, dtype=torch.int64)
 
     def draw(self, workload: int) -> Draw:
-        """Return inputs from a fresh seed of the operating system."""
-        seed = secrets.randbits(63)
-        return Draw(seed, self._make(workload, seed))
+        """Return inputs from a fresh seed of the operating system; static ones change seldom."""
+        return Draw(self._make(workload) | self._statics(workload))
+
+    def fresh(self, workload: int) -> Draw:
+        """Return inputs that are all new, the static ones too."""
+        self._static.pop(workload, None)
+        return self.draw(workload)
+
+    def like(self, workload: int, sibling: int) -> Draw:
+        """Return inputs that another workload of the same shapes draws; static ones stay."""
+        uuid = self._problem.workloads[sibling].uuid
+        return Draw(self._make(sibling) | self._kept(workload), f"values of workload {uuid}")
+
+    def derived(self, workload: int, kind: str) -> Draw:
+        """Return inputs of which some have values of another kind; static ones stay."""
+        own = self._make(workload) | self._kept(workload)
+        keep = self.static if workload in self._static else frozenset[str]()
+        return Draw(self.variety.derive(workload, own, kind, keep), f"{kind} values")
+
+    def part(self, workload: int, before: Draw, part: Part) -> Draw | None:
+        """Return a draw that differs from the one before in a part of one input, if one may."""
+        fresh = self._make(workload)
+        names = list(before.tensors)
+        while names:
+            name = names.pop(secrets.randbelow(len(names)))
+            mixed = partly(before.tensors[name], _tensor(fresh[name]), part)
+            if mixed is not None:
+                if name in self._kept(workload):
+                    self._static[workload][name] = mixed
+                return Draw(before.inputs | {name: mixed}, f"some {part} of {name} rewritten")
+        return None
+
+    def _kept(self, workload: int) -> dict[str, Value]:
+        return self._static.get(workload, {})
+
+    def _statics(self, workload: int) -> dict[str, Value]:
+        if not self.static:
+            return {}
+        kept = self._static.get(workload)
+        if kept is None or secrets.randbelow(_SELDOM) == 0:
+            fresh = self._make(workload)
+            kept = {name: self._next(name, fresh, kept) for name in self.static}
+            self._static[workload] = kept
+        return kept
+
+    def _next(self, name: str, fresh: dict[str, Value], kept: dict[str, Value] | None) -> Value:
+        """Return a static input's next value: new, or the old one with a part rewritten."""
+        new, old = fresh[name], kept and kept[name]
+        if isinstance(new, torch.Tensor) and isinstance(old, torch.Tensor) and secrets.randbits(1):
+            mixed = partly(old, new, "rows" if secrets.randbits(1) else "elements")
+            return new if mixed is None else mixed
+        return new
+
+    def _make(self, workload: int) -> dict[str, Value]:
+        problem = self._problem
+        return make_inputs(
+            problem.definition,
+            problem.workloads[workload],
+            secrets.randbits(63),
+            folder=problem.folder,
+        )
 
     def _specs(self, axes: dict[str, int]) -> dict[str, tuple[tuple[int, ...] | None, str]]:
         definition = self._problem.definition
@@ -61,12 +129,6 @@ class Drawer:
             shape = definition.output_shape(name, resolved)
             specs[name] = (None if shape is None else stored_shape(spec, shape), spec.dtype)
         return specs
-
-    def _make(self, workload: int, seed: int) -> dict[str, Value]:
-        problem = self._problem
-        return make_inputs(
-            problem.definition, problem.workloads[workload], seed, folder=problem.folder
-        )
 
     def output_specs(self, workload: int) -> dict[str, tuple[tuple[int, ...] | None, str]]:
         """Return each output's shape (None for a Python scalar) and dtype."""
@@ -88,3 +150,8 @@ class Drawer:
     def evict(self) -> None:
         """Read through more memory than the caches hold."""
         self._evict.sum()
+
+
+def _tensor(value: Value) -> torch.Tensor:
+    assert isinstance(value, torch.Tensor)
+    return value

@@ -30,6 +30,7 @@ from kernelarc_guard.protocol import Calibrate, Confirm, PairTimes, Request, Res
 from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.report import Outcome, Report, Tell
 from kernelarc_guard.solution import Solution
+from kernelarc_guard.trials import Trials
 
 PROTECTION = {"sandbox": "none", "limits": "rlimits and deadlines"}
 
@@ -41,6 +42,7 @@ class Judge:
         """Start the first nursery; `now` dates calibrations."""
         self._nurseries = Nurseries(log_path)
         self._now = now
+        self._trials = Trials()
 
     def judge(self, request: Request, tell: Tell) -> Result:
         """Answer one request; raises Refused where it cannot be judged."""
@@ -52,7 +54,7 @@ class Judge:
         cache.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="kernelarc-"))
         try:
-            _Case(request, report, self._nurseries, cache, scratch, self._now).run()
+            _Case(request, report, self._nurseries, self._trials, cache, scratch, self._now).run()
         except Outcome as outcome:
             report.settle(outcome)
         except (InputError, OracleError) as error:
@@ -81,6 +83,7 @@ class _Case:
         request: Request,
         report: Report,
         nurseries: Nurseries,
+        trials: Trials,
         cache: Path,
         scratch: Path,
         now: Callable[[], datetime],
@@ -88,6 +91,7 @@ class _Case:
         self._request = request
         self._report = report
         self._nurseries = nurseries
+        self._trials = trials
         self._cache = cache
         self._scratch = scratch
         self._now = now
@@ -101,6 +105,8 @@ class _Case:
         report.tell(report.now, "waiting for the device")
         with DeviceLease(request.device) as lease:
             report.lease = lease
+            for seen in self._trials.notes(request.problem):
+                report.observe(seen)
             if isinstance(request, Calibrate):
                 self._calibrate_only(request)
             elif isinstance(request, Screen):

@@ -1,6 +1,7 @@
 """The right answer, computed in the guard and nowhere else (imports torch)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ import torch
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import is_float, stored_shape, torch_dtype
 from kernelarc_guard.inputs import Value
+from kernelarc_guard.precision import Scales, error_scales, has_scale, nudged, widened
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.reference import FAILURES, load_reference, one_line
 from kernelarc_guard.workload import Workload
@@ -15,6 +17,20 @@ from kernelarc_guard.workload import Workload
 
 class OracleError(ValueError):
     """The reference failed or does not keep its own definition; one line."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one set of inputs should give."""
+
+    declared: dict[str, torch.Tensor]
+    """The reference's outputs in the declared precision."""
+    expected: dict[str, torch.Tensor]
+    """In float64, as `Oracle.expected` says."""
+    scales: Scales
+    """How large an honest error is, where float64 could tell; empty where it could not."""
+    widen: Callable[[], Scales]
+    """Return scales that also know how sensitive the outputs are to the inputs' last places."""
 
 
 class Oracle:
@@ -52,12 +68,48 @@ class Oracle:
         is what the definition promises. A reference that fails in float64, or a definition whose
         oracle is `declared`, gives the declared precision throughout.
         """
+        return self.answer(workload, inputs).expected
+
+    def answer(self, workload: Workload, inputs: Mapping[str, Value]) -> Answer:
+        """Run the reference in both precisions, which also tells how large an honest error is."""
         declared = self.reference_outputs(workload, inputs)
         exact = self._in_float64(workload, inputs)
-        return {
-            name: _merged(declared[name], exact[name]) if exact is not None else _wide(one)
-            for name, one in declared.items()
-        }
+        if exact is None:
+            wide = {name: _wide(one) for name, one in declared.items()}
+            return Answer(declared, wide, {}, dict)
+        expected = {name: _merged(one, exact[name]) for name, one in declared.items()}
+        scales = error_scales(declared, expected)
+        return Answer(
+            declared,
+            expected,
+            scales,
+            lambda: self._widened(workload, inputs, declared, expected, scales),
+        )
+
+    def _widened(
+        self,
+        workload: Workload,
+        inputs: Mapping[str, Value],
+        declared: dict[str, torch.Tensor],
+        expected: dict[str, torch.Tensor],
+        scales: Scales,
+    ) -> Scales:
+        """Move the inputs by a last place, a few times: a stable algorithm does no better.
+
+        By chance the reference can be far more accurate than an algorithm of the same kind, most
+        of all where an output is a single sum that cancels.
+        """
+        narrow = [one.dtype for one in declared.values() if has_scale(one.dtype)]
+        eps = max((torch.finfo(dtype).eps for dtype in narrow), default=0.0)
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(_NUDGES):
+            moved = {name: _nudged(one, eps, generator) for name, one in inputs.items()}
+            try:
+                outputs = self._outputs(workload, moved)
+            except OracleError:
+                break  # the reference does not like such inputs: the scales stay as they are
+            scales = widened(scales, expected, outputs)
+        return scales
 
     def _in_float64(
         self, workload: Workload, inputs: Mapping[str, Value]
@@ -92,6 +144,9 @@ class Oracle:
     def _observe(self, line: str) -> None:
         if line not in self.observations:
             self.observations.append(line)
+
+
+_NUDGES = 3
 
 
 def _by_name(returned: Any, definition: Definition) -> dict[str, torch.Tensor]:
@@ -129,6 +184,12 @@ def _double(value: Value) -> Value:
     if isinstance(value, torch.Tensor) and is_float(value.dtype):
         # A float64 input would be handed over as it is, and the reference may write to it.
         return value.to(torch.float64, copy=True)
+    return _copy(value)
+
+
+def _nudged(value: Value, eps: float, generator: torch.Generator) -> Value:
+    if isinstance(value, torch.Tensor) and is_float(value.dtype):
+        return nudged(value, eps, generator)
     return _copy(value)
 
 

@@ -57,6 +57,11 @@ REASONS: Final[dict[str, Reason]] = {
     "input_modified": _reason("REJECT REVERT", "It changed an input that is not mutable."),
     "wrong_result": _reason("REVERT", "Its values are outside the tolerance."),
     "wrong_nonfinite": _reason("REVERT", "NaN or infinity where the reference has none, or not."),
+    "stale_output": _reason(
+        "REVERT", "It gave an earlier call's answer, or the memory that still holds it."
+    ),
+    "late_write": _reason("REVERT", "It wrote to a result after the call had ended."),
+    "not_deterministic": _reason("REVERT", "The same inputs gave other bits the second time."),
     "tampering": _reason("REVERT", "It was seen to tamper with the measurement."),
     "slower": _reason("REVERT", "Shown to be slower than the record."),
     "not_proven_close": _reason("REVERT", "Not shown to be close to the record."),

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from kernelarc_guard.limits import die_with_parent, limit_runner, set_dumpable
 
 _CODES = {getattr(torch, name): code for code, name in enumerate(control.DTYPES)}
 _FILE_BYTES = 512 << 20
+_IDLE_SECONDS = 0.15
 
 
 def run(channel: socket.socket) -> None:
@@ -48,38 +50,45 @@ def run(channel: socket.socket) -> None:
         send_frame(channel, {"error": _describe_error(error)})
         os._exit(1)
     send_frame(channel, {"loaded": True})
-    _serve(
-        page,
-        function,
-        [_arguments(setup, one, mapped) for one, mapped in zip(setup["sets"], sets, strict=True)],
-        setup,
-    )
+    calls = [_Call(setup, one, mapped) for one, mapped in zip(setup["sets"], sets, strict=True)]
+    _serve(page, function, calls, returns=not setup["destination_passing"])
 
 
 def _serve(
-    page: control.ControlPage,
-    function: Callable[..., Any],
-    arguments: list[tuple[list[Any], list[tuple[int, int]]]],
-    setup: dict[str, Any],
+    page: control.ControlPage, function: Callable[..., Any], calls: list["_Call"], returns: bool
 ) -> None:
     me = os.getpid()
-    returns: bool = not setup["destination_passing"]
-    kept: Any = None
+    alive: list[Any] = []
     while True:
         os.kill(me, signal.SIGSTOP)
-        call, command, workload = page.read_order()
-        if command == control.QUIT:
+        order = page.read_order()
+        if order.command == control.QUIT:
             os._exit(0)
-        args, scalars = arguments[workload]
-        for position, index in scalars:
-            args[position] = page.scalar(index)
+        if order.command == control.IDLE:
+            _idle()
+            page.report(order.call, control.DONE, 0)
+            continue
+        call = calls[order.workload]
+        if order.flags & control.RENEW:
+            call.renew()
+        call.refresh(page, order.rewritten)
         try:
-            kept = function(*args)
-            count = _report_outputs(page, kept) if returns else 0
-            page.report(call, control.DONE, count)
+            result = function(*call.args)
+            count = _report_outputs(page, result) if returns else 0
+            # The one before lives until here, so that a new result cannot take its place.
+            if not order.flags & control.HOLD:
+                alive.clear()
+            alive.append(result)
+            page.report(order.call, control.DONE, count)
         except BaseException as error:  # noqa: BLE001 - whatever a solution raises is its own failure
             page.write_error(_describe_error(error))
-            page.report(call, control.RAISED, 0)
+            page.report(order.call, control.RAISED, 0)
+
+
+def _idle() -> None:
+    end = time.monotonic() + _IDLE_SECONDS
+    while time.monotonic() < end:
+        time.sleep(0.005)
 
 
 def _report_outputs(page: control.ControlPage, value: Any) -> int:
@@ -133,22 +142,46 @@ def _map_set(fd: int, described: dict[str, Any]) -> dict[str, Any]:
     return tensors
 
 
-def _arguments(
-    setup: dict[str, Any], described: dict[str, Any], mapped: dict[str, Any]
-) -> tuple[list[Any], list[tuple[int, int]]]:
-    """Return the call's argument list and which positions take which scalar of the page."""
-    wrap = _wrapper(setup["binding"], setup["destination_passing"])
-    args: list[Any] = []
-    scalars: list[tuple[int, int]] = []
-    for name in described["order"]:
-        if name in described["inputs"]:
-            args.append(wrap(mapped[name]))
-        else:
-            scalars.append((len(args), len(scalars)))
-            args.append(0)
-    if setup["destination_passing"]:
-        args.extend(wrap(mapped[name]) for name in described["outputs"])
-    return args, scalars
+class _Call:
+    """The arguments of one workload's calls: objects that stay the same over rewritten contents."""
+
+    def __init__(
+        self, setup: dict[str, Any], described: dict[str, Any], mapped: dict[str, Any]
+    ) -> None:
+        self._wrap = _wrapper(setup["binding"], setup["destination_passing"])
+        self._order = described["order"]
+        self._mapped = {n: mapped[n] for n in self._order if n in described["inputs"]}
+        self._outputs = [mapped[n] for n in described["outputs"]]
+        self._passing: bool = setup["destination_passing"]
+        self._scalars: list[tuple[int, int]] = []
+        self._tensors: list[torch.Tensor] = []
+        self.args: list[Any] = []
+        self.renew()
+
+    def renew(self) -> None:
+        """Make new objects; the old ones are dropped first, so that ids come back."""
+        self.args, self._tensors, self._scalars = [], [], []
+        for name in self._order:
+            if name in self._mapped:
+                # `.data` gives each input a version of its own, views would share one.
+                self._tensors.append(self._mapped[name].data)
+                self.args.append(self._wrap(self._tensors[-1]))
+            else:
+                self._scalars.append((len(self.args), len(self._scalars)))
+                self.args.append(0)
+        if self._passing:
+            self.args.extend(self._wrap(one.data) for one in self._outputs)
+
+    def refresh(self, page: control.ControlPage, rewritten: int) -> None:
+        """Take over the call's scalars, and let `_version` tell which tensors were rewritten."""
+        for position, index in self._scalars:
+            self.args[position] = page.scalar(index)
+        marked = [
+            one
+            for index, one in enumerate(self._tensors)
+            if index >= control.MAX_MARKED or rewritten >> index & 1
+        ]
+        torch.autograd.graph.increment_version(marked)
 
 
 def _wrapper(binding: str, destination_passing: bool) -> Callable[[torch.Tensor], Any]:

@@ -2,10 +2,11 @@
 
 An element matches where |actual - expected| <= max_atol + max_rtol * |expected|. Beyond that rule of
 SOL-ExecBench: what is not finite must be so in both and the same, integers never pass through a
-floating type, and an output that is all zero where the expected one is not fails.
+floating type, and an output that is all zero where the expected one is not fails. `strict` also
+bounds the error by a multiple of what an honest error is (see `precision`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -13,6 +14,7 @@ import torch
 
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import is_float, torch_dtype
+from kernelarc_guard.precision import Scales, kappa, row_length
 from kernelarc_guard.workload import Tolerance
 
 _BIGGEST: Final = torch.finfo(torch.float64).max
@@ -44,6 +46,8 @@ class Mode:
     """The share of elements that must match."""
     relative_integers: bool
     """Does max_rtol apply to integer outputs?"""
+    scaled: bool
+    """Is the error bounded by a multiple of the honest error too?"""
 
 
 def _sum_of_bounds(magnitude: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
@@ -55,15 +59,17 @@ def _either_bound(magnitude: torch.Tensor, tolerance: Tolerance) -> torch.Tensor
 
 
 MODES: Final[dict[str, Mode]] = {
-    "strict": Mode(_sum_of_bounds, lambda _: 1.0, relative_integers=False),
-    "sol": Mode(_sum_of_bounds, lambda t: t.required_matched_ratio, relative_integers=True),
-    "flashinfer": Mode(_either_bound, lambda _: 1.0, relative_integers=True),
+    "strict": Mode(_sum_of_bounds, lambda _: 1.0, relative_integers=False, scaled=True),
+    "sol": Mode(
+        _sum_of_bounds, lambda t: t.required_matched_ratio, relative_integers=True, scaled=False
+    ),
+    "flashinfer": Mode(_either_bound, lambda _: 1.0, relative_integers=True, scaled=False),
 }
 """Tolerance modes by name.
 
-`strict` is `sol` with every element required and no relative tolerance on integers (an index that
-is one in ten thousand off is wrong). It does not yet bound the error by a multiple of the
-reference's own error in declared precision. `flashinfer` accepts an element within either bound.
+`strict` is `sol` with every element required, no relative tolerance on integers (an index that is
+one in ten thousand off is wrong), and no error beyond `kappa` times what an honest one is.
+`flashinfer` accepts an element within either bound.
 """
 
 
@@ -74,15 +80,24 @@ def compare(
     definition: Definition,
     *,
     refuse_zeros: bool = True,
+    scales: Scales | None = None,
 ) -> Comparison:
     """Compare every output of the definition, under the definition's tolerance mode.
 
     `actual` has the declared dtypes, `expected` is what the oracle returns; shapes must be equal
-    (ValueError otherwise). All outputs are measured even after one fails.
+    (ValueError otherwise). `scales` says how large honest errors are, per row or `[1, 1]` for a
+    whole output. All outputs are measured even after one fails.
     """
     mode = MODES[definition.kernelarc.tolerance]
+    limits = {
+        name: scale * kappa(actual[name].dtype)
+        for name, scale in (scales or {}).items()
+        if mode.scaled
+    }
     results = [
-        _compare_one(name, actual[name], expected[name], tolerance, mode, refuse_zeros)
+        _compare_one(
+            name, actual[name], expected[name], tolerance, mode, refuse_zeros, limits.get(name)
+        )
         for name in definition.outputs
     ]
     failed = next((result for result in results if not result.ok), None)
@@ -103,6 +118,7 @@ def _compare_one(
     tolerance: Tolerance,
     mode: Mode,
     refuse_zeros: bool,
+    limit: torch.Tensor | None,
 ) -> Comparison:
     if actual.shape != expected.shape:
         raise ValueError(
@@ -114,12 +130,15 @@ def _compare_one(
         return _compare_integers(name, actual, expected, tolerance, mode)
     if refuse_zeros and _only_zeros(actual) and bool(expected.to(actual.dtype).any()):
         return _all_zero(name, expected)
-    passed = _fast_pass(actual, expected, tolerance, mode)
+    passed = _fast_pass(actual, expected, tolerance, mode, limit)
     if passed is not None:
         return passed
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
     error = (got - wanted).abs_()
     bound = mode.bound(wanted.abs(), tolerance)
+    if limit is not None:
+        rows = bound.reshape(-1, row_length(tuple(bound.shape)))
+        bound = torch.minimum(rows, limit).reshape(bound.shape)
     largest = float(error.max())
     if largest != largest or largest == float("inf"):
         odd = _nonfinite_mismatch(got, wanted)
@@ -133,25 +152,31 @@ def _compare_one(
 
 
 def _fast_pass(
-    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, mode: Mode
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    tolerance: Tolerance,
+    mode: Mode,
+    limit: torch.Tensor | None,
 ) -> Comparison | None:
     """Return the comparison of finite outputs that match; None sends the rest the slow way.
 
     Works on pieces that stay in the cache: whole-tensor temporaries cost three times as much.
     """
-    got_all, wanted_all = actual.reshape(-1), expected.reshape(-1)
-    count = got_all.numel()
+    count = actual.numel()
     largest = relative = 0.0
     matched = 0
-    for start in range(0, count, _PIECE):
-        wanted = wanted_all[start : start + _PIECE].to(torch.float64)
-        error = (got_all[start : start + _PIECE].to(torch.float64) - wanted).abs_()
+    for got, part, allowed in _pieces(actual, expected, limit):
+        wanted = part.to(torch.float64)
+        error = (got.to(torch.float64) - wanted).abs_()
         worst = float(error.max())
         if not worst <= _BIGGEST:
             return None
         magnitude = wanted.abs()
         relative = max(relative, float((error / (magnitude + 1e-8)).max()))
-        matched += int(torch.count_nonzero(error <= mode.bound(magnitude, tolerance)))
+        bound = mode.bound(magnitude, tolerance)
+        if allowed is not None:
+            bound = torch.minimum(bound, allowed)
+        matched += int(torch.count_nonzero(error <= bound))
         largest = max(largest, worst)
     cap = tolerance.max_error_cap
     if matched / count < mode.ratio(tolerance) or (cap is not None and largest > cap):
@@ -162,6 +187,26 @@ def _fast_pass(
         max_relative_error=relative,
         matched_ratio=matched / count,
     )
+
+
+def _pieces(
+    actual: torch.Tensor, expected: torch.Tensor, limit: torch.Tensor | None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]]:
+    """Yield both tensors piece by piece with the limit that holds there."""
+    if limit is None or limit.numel() == 1:
+        got, wanted = actual.reshape(-1), expected.reshape(-1)
+        for start in range(0, got.numel(), _PIECE):
+            end = start + _PIECE
+            yield got[start:end], wanted[start:end], None if limit is None else limit[0]
+        return
+    length = row_length(tuple(expected.shape))
+    got, wanted = actual.reshape(-1, length), expected.reshape(-1, length)
+    many = max(1, _PIECE // length)
+    for row in range(0, got.shape[0], many):
+        rows = slice(row, row + many)
+        for start in range(0, length, _PIECE):
+            columns = slice(start, start + _PIECE)
+            yield got[rows, columns], wanted[rows, columns], limit[rows]
 
 
 def _judged(

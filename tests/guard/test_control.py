@@ -39,8 +39,9 @@ def test_an_order_clears_the_last_report() -> None:
     shared = page()
     shared.report(7, control.DONE, 2)
     assert shared.read_report() == (7, control.DONE, 2)
-    shared.order(8, control.RUN, 3)
-    assert shared.read_order() == (8, control.RUN, 3)
+    order = control.Order(8, control.RUN, 3, rewritten=1 << 63, flags=control.HOLD)
+    shared.order(order)
+    assert shared.read_order() == order
     assert shared.read_report() == (0, control.NOTHING, 0)
 
 

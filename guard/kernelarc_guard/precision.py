@@ -1,0 +1,92 @@
+"""How large an honest error is: the scale that the `strict` tolerance multiplies (imports torch).
+
+The scale of a row is the largest error there of the reference in its declared precision against
+float64, and at least half a unit in the last place of the row's largest value: an element where the
+reference happens to be exact must not ask a kernel to be exact too.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+
+from kernelarc_guard.dtypes import is_float
+
+KAPPA: Final = 16.0
+"""How many error scales an element of a 32-bit output may be off."""
+KAPPA_NARROW: Final = 4.0
+"""The same for outputs of 16 bits and fewer, whose rounding dominates every honest error."""
+ROW: Final = 32
+"""A row is the last dimension, widened by the ones before it until it has this many elements."""
+
+Scales = dict[str, torch.Tensor]
+"""Output name -> one scale per row, `[rows, 1]` in float64; an output without one is not bounded."""
+
+
+def has_scale(dtype: torch.dtype) -> bool:
+    """Say whether float64 is a better answer than this dtype's own."""
+    return is_float(dtype) and dtype is not torch.float64
+
+
+def kappa(dtype: torch.dtype) -> float:
+    """Return how many scales an element of this dtype may be off."""
+    return KAPPA_NARROW if dtype.itemsize <= 2 else KAPPA
+
+
+def row_length(shape: tuple[int, ...]) -> int:
+    """Return how many trailing elements share one scale."""
+    length = 1
+    for size in reversed(shape):
+        if length >= ROW:
+            break
+        length *= size
+    return max(length, 1)
+
+
+def error_scales(
+    declared: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor]
+) -> Scales:
+    """Return every output's scale from the reference's two answers to the same inputs."""
+    scales = {}
+    for name, one in declared.items():
+        if has_scale(one.dtype) and one.numel():
+            exact = _rows(expected[name])
+            off = _largest((_rows(one) - exact).abs_())
+            scales[name] = torch.maximum(off, _floor(exact, one.dtype))
+    return scales
+
+
+def widened(
+    scales: Scales, expected: Mapping[str, torch.Tensor], moved: Mapping[str, torch.Tensor]
+) -> Scales:
+    """Return scales that also cover what inputs moved by one last place do to the answer."""
+    return {
+        name: torch.maximum(one, _largest((_rows(moved[name]) - _rows(expected[name])).abs_()))
+        for name, one in scales.items()
+    }
+
+
+def nudged(tensor: torch.Tensor, eps: float, generator: torch.Generator) -> torch.Tensor:
+    """Return a float64 tensor with every element moved by up to `eps` of its size, at random."""
+    moves = torch.rand(tensor.shape, generator=generator, dtype=torch.float64)
+    return tensor.to(torch.float64) * (1.0 + eps * (2.0 * moves - 1.0))
+
+
+def _rows(tensor: torch.Tensor) -> torch.Tensor:
+    length = row_length(tuple(tensor.shape))
+    return tensor.to(torch.float64).reshape(-1, length)
+
+
+def _largest(errors: torch.Tensor) -> torch.Tensor:
+    """Return each row's largest finite entry."""
+    worst = errors.amax(-1, keepdim=True)
+    if not bool(torch.isfinite(worst).all()):
+        worst = errors.nan_to_num_(nan=0.0, posinf=0.0).amax(-1, keepdim=True)
+    return worst
+
+
+def _floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    info = torch.finfo(dtype)
+    # Kernels may flush subnormals to zero; half precision's are too large to ignore.
+    smallest = info.smallest_normal * (info.eps if info.max < 1e6 else 1.0)
+    return (_largest(exact.abs()) * (info.eps / 2)).clamp_min_(smallest)

@@ -1,0 +1,135 @@
+"""The calls of the correctness stage: what a kernel must survive on one workload (imports torch).
+
+The same objects are called again unchanged, with everything, some rows and some elements rewritten;
+objects are made anew over the same memory; results of earlier calls are kept alive; and values come
+from other distributions.
+"""
+
+from statistics import median
+
+from kernelarc_guard.arm import Arm
+from kernelarc_guard.bench import Bench, Outputs
+from kernelarc_guard.buffers import same_bits
+from kernelarc_guard.draws import Draw
+from kernelarc_guard.faults import SolutionFault
+from kernelarc_guard.rewriting import Part
+
+_OTHERS = 60
+"""Other distributions that are tried in all, shared out over the workloads."""
+_HELD_BYTES = 256 << 20
+_CALLS = 12
+_PAIRS = 5
+_MEMOISED = 0.6
+"""A repeat that takes less of a fresh call than this, every time, was not computed again."""
+_NOTABLE_NS = 20_000
+_PARTS: tuple[Part, ...] = ("rows", "elements", "rows", "elements")
+
+
+class Probes:
+    """All calls of one workload on one runner."""
+
+    def __init__(self, bench: Bench, arm: Arm, workload: int) -> None:
+        """Prepare to probe a workload."""
+        self._bench = bench
+        self._arm = arm
+        self._workload = workload
+        self._right: list[Outputs] = []
+        self._hold = False
+        self._times: list[int] = []
+
+    def run(self) -> int:
+        """Make all calls and return the median nanoseconds; raises SolutionFault."""
+        drawer, workload = self._bench.drawer, self._workload
+        draw = drawer.fresh(workload)
+        outputs = self._call(draw)
+        size = sum(one.numel() * one.element_size() for one in outputs.values())
+        self._hold = size * _CALLS <= _HELD_BYTES
+        self._repeat(draw, outputs)
+        for part in _PARTS:
+            rewritten = drawer.part(workload, draw, part)
+            if rewritten is not None:
+                draw = rewritten
+                self._call(draw)
+        for _ in range(2):
+            self._call(drawer.fresh(workload), renew=True)
+        for other in self._others():
+            self._call(other)
+        outputs = self._call(drawer.fresh(workload))
+        self._unchanged(outputs)
+        return int(median(self._times))
+
+    def _others(self) -> list[Draw]:
+        """Return draws of other distributions; a few workloads try all, many take turns."""
+        variety, workload = self._bench.drawer.variety, self._workload
+        choices: list[int | str] = [*variety.siblings[workload], *variety.kinds(workload)]
+        count = max(2, _OTHERS // len(self._bench.drawer.indices))
+        turn = workload * count % max(1, len(choices))
+        chosen = (choices[turn:] + choices[:turn])[:count]
+        drawn = (self._bench.drawn_as(workload, choice) for choice in chosen)
+        return [draw for draw in drawn if draw is not None]
+
+    def _call(self, draw: Draw, renew: bool = False) -> Outputs:
+        """Make one call and check it; returns copies of the outputs."""
+        arm, workload = self._arm, self._workload
+        self._times.append(arm.call(workload, draw, hold=self._hold, renew=renew))
+        outputs = {name: one.clone() for name, one in arm.outputs(workload).items()}
+        try:
+            self._bench.check(workload, outputs, draw, self._right)
+        except SolutionFault as fault:
+            if fault.reason in ("wrong_result", "wrong_nonfinite"):
+                self._blame_late_write(outputs, fault)
+            raise
+        self._right = [*self._right[-3:], outputs]
+        return outputs
+
+    def _repeat(self, draw: Draw, before: Outputs) -> None:
+        outputs = self._call(draw)
+        if self._bench.problem.definition.kernelarc.determinism != "bitwise":
+            return
+        for name, one in outputs.items():
+            if not same_bits(one, before[name]):
+                raise SolutionFault(
+                    "not_deterministic",
+                    f"output {name!r} differs in its bits between two calls on the same inputs",
+                    self._workload,
+                )
+
+    def _unchanged(self, outputs: Outputs) -> None:
+        name = self._arm.changed_since(self._workload, dict(outputs))
+        if name is not None:
+            raise SolutionFault(
+                "late_write",
+                f"a result {name!r} changed after its call had ended",
+                self._workload,
+            )
+
+    def _blame_late_write(self, outputs: Outputs, fault: SolutionFault) -> None:
+        """Wake a runner that gave a wrong result: does somebody finish it now?"""
+        self._arm.idle(self._workload)
+        name = self._arm.changed_since(self._workload, dict(outputs))
+        if name is not None:
+            raise SolutionFault(
+                "late_write",
+                f"result {name!r} was still being written after its call had ended; at its end: "
+                f"{fault.detail}",
+                self._workload,
+            ) from None
+
+
+def memoised_repeat(bench: Bench, arm: Arm, workload: int) -> str | None:
+    """Return what to note where an unchanged call is far cheaper than one with fresh inputs."""
+    fresh: list[int] = []
+    again: list[int] = []
+    for _ in range(_PAIRS):
+        draw = bench.drawer.draw(workload)
+        for times in (fresh, again):
+            times.append(arm.call(workload, draw))
+            bench.check(workload, arm.outputs(workload), draw)
+    ratios = [second / first for first, second in zip(fresh, again, strict=True)]
+    saved = median(fresh) - median(again)
+    if saved < _NOTABLE_NS or sorted(ratios)[-2] > _MEMOISED:
+        return None
+    return (
+        f"memoised_repeat: an unchanged call takes {median(again) / 1e3:.0f} us where one with "
+        f"fresh inputs takes {median(fresh) / 1e3:.0f} us"
+    )

@@ -1,0 +1,26 @@
+"""Problems that were tried: each once in a guard's life (imports torch)."""
+
+from kernelarc_guard.check_problem import check_problem
+from kernelarc_guard.faults import Refused
+from kernelarc_guard.problem import Problem, ProblemError
+
+
+class Trials:
+    """Remembers which problems can be graded."""
+
+    def __init__(self) -> None:
+        """Start with nothing tried."""
+        self._known: dict[str, list[str] | ProblemError] = {}
+
+    def notes(self, problem: Problem) -> list[str]:
+        """Return what was seen when the problem was tried; Refused where it cannot be graded."""
+        known = self._known.get(problem.digest)
+        if known is None:
+            try:
+                known = check_problem(problem)
+            except ProblemError as error:
+                known = error
+            self._known[problem.digest] = known
+        if isinstance(known, ProblemError):
+            raise Refused(f"the problem cannot be graded: {known}")
+        return known
