@@ -60,20 +60,25 @@ def lower_bounds(values: "Floats", levels: "Floats") -> "Floats":
 
     count, n = values.shape
     bounds = np.full(count, -np.inf)
-    left, right = np.triu_indices(n)
+    averages = n * (n + 1) // 2
     # A few hundred rows at a time: their averages stay in the cache.
-    step = max(1, _CHUNK // len(left))
+    step = max(1, _CHUNK // averages)
     for level in np.unique(levels).tolist():
         w = critical_sum(n, level)
         if w is None:
             continue
         if w == 0:
             raise ValueError(f"a level of {level} asks for no evidence")
-        place = len(left) - w
+        place = averages - w
         rows = np.flatnonzero(levels == level)
         for start in range(0, len(rows), step):
             some = values[rows[start : start + step]]
-            averages = (some[:, left] + some[:, right]) / 2
-            averages.partition(place, axis=1)
-            bounds[rows[start : start + step]] = averages[:, place]
+            sums = np.empty((len(some), averages))
+            filled = 0
+            for first in range(n):
+                width = n - first
+                np.add(some[:, first:], some[:, first, None], out=sums[:, filled : filled + width])
+                filled += width
+            sums.partition(place, axis=1)
+            bounds[rows[start : start + step]] = sums[:, place] / 2
     return bounds
