@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import fmean
 
 from kernelarc_guard import decide
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.build import BuildFailed, build
+from kernelarc_guard.calibrating import measure
 from kernelarc_guard.cores import PinnedAway
 from kernelarc_guard.correctness import check_workloads, smoke
 from kernelarc_guard.decide import Calibration, Decision
@@ -118,11 +120,12 @@ class _Case:
     def _calibrate_only(self, request: Calibrate) -> None:
         record = self._record()
         bench = self._bench()
-        nursery = self._nurseries.current()
+        starts: list[Callable[[], Nursery]] = [self._nurseries.current]
+        starts += [self._nurseries.renew] * (request.nurseries - 1)
         self._nurseries.settle()
         with self._report.stage("timing"), PinnedAway(bench.drawer.threads):
             self._report.calibration = self._calibrate(
-                bench, nursery, record, request.pairs, request.parameters
+                bench, record, starts, request.pairs, request.parameters, self._report.add_pair
             )
 
     def _screen(self, request: Screen) -> None:
@@ -142,9 +145,11 @@ class _Case:
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
             calibration = request.calibration
             if calibration is None:
+                pairs = request.schedule.calibration_pairs
                 calibration = self._calibrate(
-                    bench, nursery, record, request.schedule.calibration_pairs, request.parameters
+                    bench, record, [lambda: nursery], pairs, request.parameters, lambda pair: None
                 )
+                report.observe(f"calibrated here with {pairs} pairs of the record against itself")
             report.calibration = calibration
             values: list[float] = []
 
@@ -205,43 +210,28 @@ class _Case:
     def _calibrate(
         self,
         bench: Bench,
-        nursery: Nursery,
         record: Contestant,
+        nurseries: list[Callable[[], Nursery]],
         pairs: int,
         parameters: decide.Parameters,
+        keep: Callable[[PairTimes], None],
     ) -> Calibration:
-        report, weights = self._report, self._request.problem.weights()
-        series: list[list[float]] = []
-        per_block, per_start = [], []
-        for index in range(pairs):
-            report.tell("timing", f"calibrating, pair {index + 1} of {pairs}")
-            begin = time.monotonic()
-            clock = _Marks()
-            try:
-                pair = run_pair(
-                    bench,
-                    nursery,
-                    record,
-                    record,
-                    parameters.blocks_confirm,
-                    clock.mark,
-                )
-            except CandidateFault as fault:
-                raise Refused(f"the record failed ({fault.reason}): {fault.detail}") from None
-            if isinstance(self._request, Calibrate):
-                report.add_pair(pair)  # so that the calibration can be computed again from them
-            block, start = clock.seconds(begin)
-            per_block.append(block)
-            per_start.append(start)
-            series.append(decide.block_values(_blocks(pair), weights))
-        report.observe(f"calibrated here with {pairs} pairs of the record against itself")
+        series = measure(
+            bench,
+            record,
+            nurseries,
+            pairs,
+            parameters.blocks_confirm,
+            lambda message: self._report.tell("timing", message),
+            keep,
+        )
         return decide.calibrate_from(
             device=self._request.device,
             problem_digest=self._request.problem.digest,
             at=self._now().isoformat(timespec="seconds"),
-            nurseries=[series],
-            pair_seconds=sum(per_start) / pairs,
-            block_seconds=sum(per_block) / pairs,
+            nurseries=series.nurseries,
+            pair_seconds=fmean(series.pair_seconds),
+            block_seconds=fmean(series.block_seconds),
             parameters=parameters,
         )
 
@@ -310,22 +300,6 @@ class _Case:
             oracle,
             Drawer(problem, self._request.schedule.evict_bytes),
         )
-
-
-class _Marks:
-    """When the blocks of a calibration pair ended."""
-
-    def __init__(self) -> None:
-        self._at: list[float] = []
-
-    def mark(self) -> None:
-        self._at.append(time.monotonic())
-
-    def seconds(self, begin: float) -> tuple[float, float]:
-        """Return what one block and the start of the pair cost."""
-        first, last, more = self._at[0], self._at[-1], len(self._at) - 1
-        block = (last - first) / more if more else first - begin
-        return block, max(first - begin - block, 1e-3)
 
 
 def _blocks(pair: PairTimes) -> list[Block]:

@@ -54,6 +54,9 @@ class Calibrate(_Request):
     problem: Problem
     record: Solution
     pairs: int = Field(default=8, ge=2, le=1000)
+    """In each nursery."""
+    nurseries: int = Field(default=1, ge=1, le=100)
+    """Three or more reveal a bias that all pairs of one nursery share."""
     parameters: Parameters = Parameters()
 
 

@@ -296,3 +296,14 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+
+
+def test_a_calibration_over_nurseries_keeps_every_pair_in_order(guard: Guard) -> None:
+    result = guard.ask("calibrate", pairs=2, nurseries=3)
+    assert (result.verdict, result.op) == (None, "calibrate")
+    calibration = result.calibration
+    assert calibration is not None
+    assert calibration.nurseries == [2, 2, 2]
+    assert len(result.pairs) == len(calibration.values) == 6
+    assert calibration.shared_bias is not None and calibration.delta >= 0.3
+    assert all(one.record_us for one in result.workloads)
