@@ -43,19 +43,24 @@ def _two_sweep(point: Point, interface: Interface) -> str:
     prefetch = f"    __builtin_prefetch(x + j + {distance // 4});\n" if distance else ""
     rows = dedent(f"""\
         constexpr int A = {point["accumulators"]};
+        // A float sum of thousands of squares loses digits: it is emptied into a double in time.
+        constexpr int64_t PART = 2048;
         static inline float inverse_root(const float* x, int64_t n, double eps_value) {{
-          sums_t sums[A] = {{}};
-          int64_t j = 0;
-          for (; j + A * W <= n; j += A * W) {{
-        {prefetch}#pragma GCC unroll 16
-            for (int i = 0; i < A; ++i) {{
-              vec v = load(x + j + i * W);
-              sums[i] += {square};
-            }}
-          }}
           double s = 0;
-          for (int i = 0; i < A; ++i)
-            for (int lane = 0; lane < W; ++lane) s += sums[i][lane];
+          int64_t j = 0;
+          while (j + A * W <= n) {{
+            const int64_t end = j + PART < n ? j + PART : n;
+            sums_t sums[A] = {{}};
+            for (; j + A * W <= end; j += A * W) {{
+        {prefetch}#pragma GCC unroll 16
+              for (int i = 0; i < A; ++i) {{
+                vec v = load(x + j + i * W);
+                sums[i] += {square};
+              }}
+            }}
+            for (int i = 0; i < A; ++i)
+              for (int lane = 0; lane < W; ++lane) s += sums[i][lane];
+          }}
           for (; j < n; ++j) s += double(x[j]) * x[j];
           return float(1.0 / std::sqrt(s / n + eps_value));
         }}
@@ -79,18 +84,24 @@ def _row_groups(point: Point, interface: Interface) -> str:
     group = dedent("""\
         template <int G>
         static void normalise(const float* x, const float* w, float* y, int64_t n, double e) {
-          vec squares[G] = {};
+          // A float sum of thousands of squares loses digits: it is emptied into a double in time.
+          constexpr int64_t PART = 1024;
+          double sums[G] = {};
           float factor[G];
           int64_t j = 0;
-          for (; j + W <= n; j += W)
-            for (int g = 0; g < G; ++g) {
-              vec v = load(x + g * n + j);
-              squares[g] += v * v;
-            }
+          while (j + W <= n) {
+            const int64_t end = j + PART < n ? j + PART : n;
+            vec squares[G] = {};
+            for (; j + W <= end; j += W)
+              for (int g = 0; g < G; ++g) {
+                vec v = load(x + g * n + j);
+                squares[g] += v * v;
+              }
+            for (int g = 0; g < G; ++g) sums[g] += total(squares[g]);
+          }
           for (int g = 0; g < G; ++g) {
-            float rest = total(squares[g]);
-            for (int64_t t = j; t < n; ++t) rest += x[g * n + t] * x[g * n + t];
-            factor[g] = float(1.0 / std::sqrt(double(rest) / n + e));
+            for (int64_t t = j; t < n; ++t) sums[g] += double(x[g * n + t]) * x[g * n + t];
+            factor[g] = float(1.0 / std::sqrt(sums[g] / n + e));
           }
           for (j = 0; j + W <= n; j += W) {
             vec weight = load(w + j);

@@ -62,20 +62,25 @@ def _three_sweep(point: Point, interface: Interface) -> str:
         }}
         static void softmax(const float* x, float* y, int64_t n) {{
           const float m = highest(x, n);
-          vec sums[A] = {{}};
+          // A long float sum loses digits: it is emptied into a double in time.
+          constexpr int64_t PART = 2048;
+          double sum = 0;
           int64_t j = 0;
-          for (; j + A * W <= n; j += A * W)
+          while (j + A * W <= n) {{
+            const int64_t end = j + PART < n ? j + PART : n;
+            vec sums[A] = {{}};
+            for (; j + A * W <= end; j += A * W)
         #pragma GCC unroll 8
-            for (int i = 0; i < A; ++i) {{
-              vec e = exp_of(load(x + j + i * W) - m);
-              sums[i] += e;
-              store(y + j + i * W, e);
-            }}
-          float sum = 0;
-          for (int i = 0; i < A; ++i)
-            for (int lane = 0; lane < W; ++lane) sum += sums[i][lane];
+              for (int i = 0; i < A; ++i) {{
+                vec e = exp_of(load(x + j + i * W) - m);
+                sums[i] += e;
+                store(y + j + i * W, e);
+              }}
+            for (int i = 0; i < A; ++i)
+              for (int lane = 0; lane < W; ++lane) sum += sums[i][lane];
+          }}
           for (; j < n; ++j) sum += y[j] = exp_one(x[j] - m);
-          finish(y, sum, n);
+          finish(y, float(sum), n);
         }}
         """)
     parts = [cpp.HEAD, cpp.TENSOR, cpp.vectors(point["vector"]), cpp.exponential(point["exp"])]
@@ -87,7 +92,8 @@ def _online(point: Point, interface: Interface) -> str:
         constexpr int64_t CHUNK = {point["chunk"]};
         // Maximum and sum are corrected once per chunk, so that one exponential per element is left.
         static void softmax(const float* x, float* y, int64_t n) {{
-          float top = -__FLT_MAX__, sum = 0;
+          float top = -__FLT_MAX__;
+          double sum = 0;
           for (int64_t from = 0; from < n; from += CHUNK) {{
             const int64_t to = from + CHUNK < n ? from + CHUNK : n;
             float here = x[from];
@@ -116,7 +122,7 @@ def _online(point: Point, interface: Interface) -> str:
             for (int lane = 0; lane < W; ++lane) sum += sums[lane];
             for (; j < to; ++j) sum += y[j] = exp_one(x[j] - top);
           }}
-          finish(y, sum, n);
+          finish(y, float(sum), n);
         }}
         """)
     parts = [cpp.HEAD, cpp.TENSOR, cpp.vectors(point["vector"]), cpp.exponential(point["exp"])]

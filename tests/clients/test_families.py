@@ -1,5 +1,6 @@
 """Every kernel family at many points: the code compiles, runs and is right on awkward shapes."""
 
+import hashlib
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -141,6 +142,29 @@ def test_a_point_compiles_and_is_right(
                 atol=first.tolerance.max_atol,
                 rtol=first.tolerance.max_rtol,
             ), (axes, output)
+
+
+@pytest.mark.parametrize(("name", "axis"), [("rmsnorm", "hidden"), ("softmax", "columns")])
+def test_a_long_row_of_equal_values_keeps_its_digits(name: str, axis: str, tmp_path: Path) -> None:
+    """Rounding errors of equal terms add up instead of cancelling."""
+    family = FAMILIES[name][0]
+    definition, first = problem(name).definition, problem(name).workloads[0]
+    workload = Workload(
+        uuid="long", axes={"rows": 1, axis: 16384}, inputs=first.inputs, tolerance=first.tolerance
+    )
+    inputs = make_inputs(definition, workload, seed=3)
+    inputs["x"] = torch.full((1, 16384), 0.7).index_fill_(1, torch.tensor([0]), 0.9)
+    expected = Oracle(problem(name)).expected(workload, inputs)
+    for plan in family.plans.values():
+        point = family.point(plan.algorithm, plan.start)
+        candidate = render(family, plan.algorithm, point, interface(name))
+        if candidate.language == "cpp":
+            # A library is loaded once by its path: each needs a folder of its own.
+            folder = tmp_path / hashlib.sha256(candidate.source.encode()).hexdigest()[:8]
+            folder.mkdir(exist_ok=True)
+            assert compile_it(candidate, folder).returncode == 0
+            actual = run_it(candidate, folder, inputs, expected)["y"].double()
+            assert torch.allclose(actual, expected["y"].double(), atol=0, rtol=2e-6), plan
 
 
 @pytest.mark.skipif(not IS_X86, reason="needs an x86 compiler")
