@@ -52,8 +52,7 @@ Draw = Callable[[Random, Shape, float, float], Floats]
 
 
 def _coins(rng: Random, shape: tuple[int, ...]) -> Floats:
-    coins: Floats = 2.0 * rng.integers(0, 2, shape, dtype=np.int8) - 1.0
-    return coins
+    return np.where(rng.integers(0, 2, shape, dtype=np.int8) > 0, 1.0, -1.0)
 
 
 def _hits(rng: Random, shape: tuple[int, ...], probability: float) -> NDArray[np.bool_]:
