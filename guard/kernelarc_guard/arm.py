@@ -37,6 +37,7 @@ class Arm:
         schedule: Schedule,
         scratch: Path,
         cores: frozenset[int],
+        planted: float = 0.0,
     ) -> None:
         """Fork a runner and load the solution in it; raises SolutionFault if that fails."""
         self._drawer = drawer
@@ -51,6 +52,8 @@ class Arm:
         self._call = 0
         self._first: set[int] = set()
         self._held = False
+        self.first_ns = 0
+        """What the very first call took."""
         self._results: ReturnedResults | None = None
         self._sets = [drawer.buffers(w, outputs=not self._returns) for w in drawer.indices]
         control_fd = os.memfd_create("kernelarc", os.MFD_CLOEXEC)
@@ -62,7 +65,8 @@ class Arm:
         self._window = Window(pid)
         os.sched_setaffinity(pid, cores)
         try:
-            self._load(_setup(solution, built, drawer, self._sets, schedule, scratch), control_fd)
+            setup = _setup(solution, built, drawer, self._sets, schedule, scratch)
+            self._load(setup | {"planted": planted}, control_fd)
         except BaseException:
             self.close()
             raise
@@ -102,11 +106,16 @@ class Arm:
         self._check_report(workload, buffers, draw)
         return elapsed
 
-    def idle(self, workload: int) -> None:
-        """Let the runner be awake for a moment, as a thread that it left behind would want."""
+    def idle(self, workload: int) -> list[str]:
+        """Let the runner be awake for a moment, as a thread that it left behind would want.
+
+        Returns what it says has changed in its process, which nobody has to believe.
+        """
         self._call += 1
         self._page.order(control.Order(self._call, control.IDLE, workload))
         self._go(workload)
+        lines = self._page.read_error()[:_TAIL_BYTES].splitlines()
+        return ["".join(filter(str.isprintable, line)) for line in lines]
 
     def changed_since(self, workload: int, outputs: dict[str, torch.Tensor]) -> str | None:
         """Return the first output that is not what it was when its call ended, None where all are.
@@ -134,6 +143,7 @@ class Arm:
         except SelfWoken as woken:
             raise SolutionFault("tampering", f"self-wake: {woken}", workload) from None
         self._first.add(workload)
+        self.first_ns = self.first_ns or elapsed
         return elapsed
 
     def outputs(self, workload: int) -> dict[str, torch.Tensor]:

@@ -19,7 +19,7 @@ MAX_ERROR: Final = 16_000
 RUN: Final = 1
 QUIT: Final = 2
 IDLE: Final = 3
-"""Stay awake for a moment without calling the solution."""
+"""Stay awake for a moment without calling the solution, and say what it changed."""
 
 HOLD: Final = 1
 """Keep the results of earlier calls alive together with this one's."""

@@ -242,6 +242,8 @@ class _Case:
         for seen in policy_observations(candidate):
             self._report.observe(seen)
         findings = check_policy(candidate)
+        for found in findings[:10]:
+            self._report.observe(f"{found.rule}: {found.file}:{found.line} {found.message}")
         if findings:
             reason = findings[0].reason
             lines = [f"{f.file}:{f.line}: {f.rule}: {f.message}" for f in findings[:10]]

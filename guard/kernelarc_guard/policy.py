@@ -8,7 +8,9 @@ import ast
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
+from kernelarc_guard.policy_doubts import DOUBTS
 from kernelarc_guard.policy_rules import DOUBTFUL, FORBIDDEN, Rule
 from kernelarc_guard.pynames import Names
 from kernelarc_guard.solution import Solution, SourceFile
@@ -48,10 +50,16 @@ def check_policy(solution: Solution) -> list[Finding]:
 def policy_observations(solution: Solution) -> list[str]:
     """Return what is worth noting in a solution but decides nothing, one line each."""
     noted = []
+    entry = f"defines {solution.entry_function}, which nothing uses"
+    own = {
+        f"imports {PurePosixPath(s.path).parts[0].removesuffix('.py')}," for s in solution.sources
+    }
     for source in _python(solution):
         tree = _parse(source)
-        if not isinstance(tree, Finding):
-            for hit in _apply(source.path, Names(tree), DOUBTFUL):
+        if isinstance(tree, Finding):
+            continue
+        for hit in _apply(source.path, Names(tree), (*DOUBTFUL, *DOUBTS)):
+            if hit.message != entry and not hit.message.startswith(tuple(own)):
                 noted.append(f"{hit.rule}: {hit.file}:{hit.line} {hit.message}")
     return noted
 

@@ -6,7 +6,9 @@ from typing import Final
 
 from kernelarc_guard.pynames import Names, constant_text
 
-_PATCHED: Final = frozenset(["torch", "time", "builtins", "numpy", "math", "statistics"])
+_PATCHED: Final = frozenset(
+    ["torch", "time", "builtins", "numpy", "math", "statistics", "__main__"]
+)
 _SETTINGS: Final = frozenset({"backends", "config"})
 SETTERS: Final = frozenset(
     {"builtins.setattr", "builtins.object.__setattr__", "builtins.type.__setattr__"}

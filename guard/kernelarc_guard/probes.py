@@ -22,6 +22,7 @@ _PAIRS = 5
 _MEMOISED = 0.6
 """A repeat that takes less of a fresh call than this, every time, was not computed again."""
 _NOTABLE_NS = 20_000
+_SLOW_START_NS = 50_000_000
 _PARTS: tuple[Part, ...] = ("rows", "elements", "rows", "elements")
 
 
@@ -116,7 +117,19 @@ class Probes:
             ) from None
 
 
-def memoised_repeat(bench: Bench, arm: Arm, workload: int) -> str | None:
+def observed(bench: Bench, arm: Arm, median_ns: int, workload: int) -> list[str]:
+    """Return what is worth noting about a right solution, given its slowest workload."""
+    seen = arm.idle(workload)
+    if arm.first_ns > max(_SLOW_START_NS, 20 * median_ns):
+        seen.append(
+            f"slow_start: its first call took {arm.first_ns / 1e6:.0f} ms, "
+            f"later ones at most {median_ns / 1e6:.2f} ms"
+        )
+    memoised = _memoised_repeat(bench, arm, workload)
+    return [*seen, memoised] if memoised else seen
+
+
+def _memoised_repeat(bench: Bench, arm: Arm, workload: int) -> str | None:
     """Return what to note where an unchanged call is far cheaper than one with fresh inputs."""
     fresh: list[int] = []
     again: list[int] = []

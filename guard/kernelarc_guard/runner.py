@@ -5,6 +5,7 @@ is "done", the seal and the wait in one: nothing in this process runs until the 
 """
 
 import importlib.util
+import math
 import mmap
 import os
 import signal
@@ -22,6 +23,7 @@ import torch.utils.dlpack
 from kernelarc_guard import control
 from kernelarc_guard.frames import recv_frame, send_frame
 from kernelarc_guard.limits import die_with_parent, limit_runner, set_dumpable
+from kernelarc_guard.watch import Watch
 
 _CODES = {getattr(torch, name): code for code, name in enumerate(control.DTYPES)}
 _FILE_BYTES = 512 << 20
@@ -44,18 +46,25 @@ def run(channel: socket.socket) -> None:
     os.environ.update(HOME=setup["scratch"], TMPDIR=setup["scratch"])
     limit_runner(setup["memory_bytes"], _FILE_BYTES)
     set_dumpable(True)  # the guard reads returned tensors from the stopped process
+    watch = Watch()
     try:
         function = _load(setup)
     except BaseException as error:  # noqa: BLE001 - whatever a solution raises is its own failure
         send_frame(channel, {"error": _describe_error(error)})
         os._exit(1)
+    if setup["planted"]:
+        function = _slowed(function, setup["planted"])
     send_frame(channel, {"loaded": True})
     calls = [_Call(setup, one, mapped) for one, mapped in zip(setup["sets"], sets, strict=True)]
-    _serve(page, function, calls, returns=not setup["destination_passing"])
+    _serve(page, function, calls, watch, returns=not setup["destination_passing"])
 
 
 def _serve(
-    page: control.ControlPage, function: Callable[..., Any], calls: list["_Call"], returns: bool
+    page: control.ControlPage,
+    function: Callable[..., Any],
+    calls: list["_Call"],
+    watch: Watch,
+    returns: bool,
 ) -> None:
     me = os.getpid()
     alive: list[Any] = []
@@ -66,6 +75,7 @@ def _serve(
             os._exit(0)
         if order.command == control.IDLE:
             _idle()
+            page.write_error("\n".join(watch.changes()))
             page.report(order.call, control.DONE, 0)
             continue
         call = calls[order.workload]
@@ -221,6 +231,21 @@ def _load(setup: dict[str, Any]) -> Callable[..., Any]:
     if not callable(function):
         raise AttributeError(f"{entry.name} defines no function {name!r}")
     return function  # type: ignore[no-any-return]
+
+
+def _slowed(function: Callable[..., Any], percent: float) -> Callable[..., Any]:
+    """Plant a delay: make each call take `percent` longer (100 * ln of the ratio), busily."""
+    factor = math.exp(percent / 100)
+
+    def call(*args: Any) -> Any:
+        begin = time.perf_counter_ns()
+        value = function(*args)
+        end = begin + (time.perf_counter_ns() - begin) * factor
+        while time.perf_counter_ns() < end:
+            pass
+        return value
+
+    return call
 
 
 def _to_torch(native: Callable[..., Any]) -> Callable[..., Any]:
