@@ -24,6 +24,8 @@ from benchmarks.noise import (
     BOOTSTRAP,
     EVERY_FAMILY,
     KERNELS,
+    RMSNORM_11US,
+    RMSNORM_26US,
     Noise,
     Random,
 )
@@ -160,6 +162,27 @@ class Study:
             "goal %": round(float(np.median(got.goal)), 2),
         }
 
+    def longer(self) -> list[Row]:
+        """What more pairs in a confirmation would find, and what they would cost: KEEP (seconds)"""
+        count, rows = 10_000 // self._share, []
+        for n_max in (PARAMETERS.n_max, 40, 48, 64):
+            longer = PARAMETERS.model_copy(update={"n_max": n_max})
+            row: Row = {"n_max": n_max}
+            for kernel, family, gain in (
+                (RMSNORM_26US, "normal", 1.0),
+                (RMSNORM_26US, BOOTSTRAP, 1.0),
+                (RMSNORM_11US, "normal", 0.0),
+                (RMSNORM_11US, "normal", 1.0),
+                (RMSNORM_11US, "normal", 2.0),
+            ):
+                noise, rng = Noise(kernel, family), self._random()
+                held = self._held(noise, rng, count)
+                got = submit(noise, rng, np.full(count, gain), held, parameters=longer)
+                text = f"{got.keep.mean():.3f} ({got.seconds.mean():.1f} s)"
+                row[f"{kernel.name} {family} {gain:+g} %"] = text
+            rows.append(row)
+        return rows
+
     def exits(self) -> list[Row]:
         """Cheap exits: -20 % dismissed within 6 blocks (required: 99 %), -5 % within 8 blocks"""
         count, rows = 10_000 // self._share, []
@@ -271,6 +294,7 @@ TABLES = (
     "field_each",
     "power",
     "power_elsewhere",
+    "longer",
     "exits",
     "seconds",
     "nurseries",

@@ -116,20 +116,21 @@ def submit(
     held: Calibrations,
     stake: Floats | float = STAKE,
     confirm_gain: Floats | None = None,
+    parameters: Parameters = PARAMETERS,
 ) -> Submitted:
     """Screen every submission and confirm the promising ones.
 
     `gain` has what a candidate's pairs are centred on; a confirmation may be off by another bias.
     """
     t = terms(
-        PARAMETERS,
+        parameters,
         sd_screen=held.sd_screen,
         sd_confirm=held.sd_confirm,
         delta=held.delta,
         stake=stake,
     )
     screens = core.screen(
-        source(noise, rng, gain, held.blocks_screen), t, PARAMETERS, PARAMETERS.screen_pairs
+        source(noise, rng, gain, held.blocks_screen), t, parameters, parameters.screen_pairs
     )
     rows = np.flatnonzero(screens.verdict == Verdict.PROMISING)
     later = (gain if confirm_gain is None else confirm_gain)[rows]
@@ -137,8 +138,8 @@ def submit(
         source(noise, rng, later, held.blocks_confirm[rows]),
         _no_workload,
         t.take(rows),
-        PARAMETERS,
-        PARAMETERS.n_max,
+        parameters,
+        parameters.n_max,
     )
     keep, accept = np.zeros(len(gain), bool), screens.verdict == Verdict.CLOSE
     confirm_pairs, estimate = np.zeros(len(gain), np.int64), np.full(len(gain), np.nan)
