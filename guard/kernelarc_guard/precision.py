@@ -1,10 +1,12 @@
 """How large an honest error is: the scale that the `strict` tolerance multiplies (imports torch).
 
 The scale of a row is the largest error there of the reference in its declared precision against
-float64, and at least half a unit in the last place of the row's largest value: an element where the
-reference happens to be exact must not ask a kernel to be exact too.
+float64. An element, or a row, where the reference happens to be exact must not ask a kernel to be
+exact too: the scale is at least half a unit in the last place of the row's largest value, and at
+least what nine rows in ten show relative to theirs.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -52,7 +54,8 @@ def error_scales(
         if has_scale(one.dtype) and one.numel():
             exact = _rows(expected[name])
             off = _largest((_rows(one) - exact).abs_())
-            scales[name] = torch.maximum(off, _floor(exact, one.dtype))
+            size = _largest(exact.abs())
+            scales[name] = torch.maximum(_evened(off, size), _floor(size, one.dtype))
     return scales
 
 
@@ -60,10 +63,12 @@ def widened(
     scales: Scales, expected: Mapping[str, torch.Tensor], moved: Mapping[str, torch.Tensor]
 ) -> Scales:
     """Return scales that also cover what inputs moved by one last place do to the answer."""
-    return {
-        name: torch.maximum(one, _largest((_rows(moved[name]) - _rows(expected[name])).abs_()))
-        for name, one in scales.items()
-    }
+    wide = {}
+    for name, one in scales.items():
+        exact = _rows(expected[name])
+        off = _largest((_rows(moved[name]) - exact).abs_())
+        wide[name] = torch.maximum(one, _evened(off, _largest(exact.abs())))
+    return wide
 
 
 def nudged(tensor: torch.Tensor, eps: float, generator: torch.Generator) -> torch.Tensor:
@@ -85,8 +90,18 @@ def _largest(errors: torch.Tensor) -> torch.Tensor:
     return worst
 
 
-def _floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _evened(errors: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+    """Raise each row's error to what nine rows in ten show relative to their sizes."""
+    there = sizes > 0
+    relative = (errors[there] / sizes[there]).reshape(-1)
+    if not relative.numel():
+        return errors
+    usual = relative.kthvalue(math.ceil(0.9 * relative.numel())).values
+    return torch.maximum(errors, usual * sizes)
+
+
+def _floor(sizes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     info = torch.finfo(dtype)
     # Kernels may flush subnormals to zero; half precision's are too large to ignore.
     smallest = info.smallest_normal * (info.eps if info.max < 1e6 else 1.0)
-    return (_largest(exact.abs()) * (info.eps / 2)).clamp_min_(smallest)
+    return (sizes * (info.eps / 2)).clamp_min(smallest)
