@@ -54,7 +54,7 @@ def main() -> None:
             where = ".".join(str(part) for part in first["loc"])
             tell(Refusal(id=request_id, error=f"request: {where}: {first['msg']}"))
         except Refused as refused:
-            tell(Refusal(id=request_id, error=str(refused)))
+            tell(Refusal(id=request_id, error=str(refused), code=refused.code))
         except Exception as error:  # noqa: BLE001 - the process boundary: nothing may go unanswered
             traceback.print_exc()
             tell(Refusal(id=request_id, error=f"guard error: {type(error).__name__}: {error}"))

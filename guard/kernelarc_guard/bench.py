@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from kernelarc_guard.anchor_arm import AnchorArm
 from kernelarc_guard.arm import Arm
 from kernelarc_guard.build import Built
 from kernelarc_guard.cores import runner_cores
@@ -47,6 +48,8 @@ class Contestant:
     solution: Solution
     built: Built
     scratch: Path
+    planted: float = 0.0
+    """How much (percent) longer its runner makes each call."""
 
 
 @dataclass
@@ -77,6 +80,7 @@ class Bench:
             self.schedule,
             contestant.scratch,
             runner_cores(self.drawer.threads),
+            contestant.planted,
         )
 
     def answer(self, workload: int, draw: Draw) -> Answer:
@@ -188,20 +192,24 @@ def run_pair(
     candidate: Contestant,
     blocks: int,
     tick: Callable[[], None],
+    anchor: Contestant | None = None,
 ) -> PairTimes:
-    """Measure one fresh pair of runners.
+    """Measure one fresh pair of runners, and the anchor's runner beside some of their calls.
 
-    Raises CandidateFault where the candidate fails, Refused where the record does.
+    Raises CandidateFault where the candidate fails, Refused where record or anchor does.
     """
     record_first = secrets.randbits(1) == 1
     arms: dict[bool, Arm] = {}
+    third: AnchorArm | None = None
     try:
         for is_record in (record_first, not record_first):
             arms[is_record] = _start(bench, nursery, record if is_record else candidate, is_record)
-        pair = _Pair(bench, record=arms[True], candidate=arms[False])
+        third = AnchorArm(bench, nursery, anchor)
+        pair = _Pair(bench, record=arms[True], candidate=arms[False], third=third)
         for workload in bench.drawer.indices:
             for _ in range(bench.schedule.warmup_calls):
                 pair.call(workload, checked=True, evict=False)
+            third.warm_up(workload)
         times = []
         for _ in range(blocks):
             times.append(pair.block())
@@ -210,26 +218,30 @@ def run_pair(
     finally:
         for arm in arms.values():
             arm.close()
+        if third is not None:
+            third.close()
 
 
 def _start(bench: Bench, nursery: Nursery, who: Contestant, is_record: bool) -> Arm:
     try:
         return bench.start(nursery, who)
     except SolutionFault as fault:
-        raise _blame(fault, is_record) from None
+        raise blame(fault, is_record) from None
 
 
-def _blame(fault: SolutionFault, is_record: bool) -> CandidateFault | Refused:
+def blame(fault: SolutionFault, is_record: bool) -> CandidateFault | Refused:
+    """Return what an arm's fault is to the request."""
     if is_record:
-        return Refused(f"the record failed ({fault.reason}): {fault.detail}")
+        return Refused(f"the record failed ({fault.reason}): {fault.detail}", "record_failed")
     return CandidateFault(fault.reason, fault.detail, fault.workload)
 
 
 class _Pair:
     """The two live runners of a pair."""
 
-    def __init__(self, bench: Bench, record: Arm, candidate: Arm) -> None:
+    def __init__(self, bench: Bench, record: Arm, candidate: Arm, third: AnchorArm) -> None:
         self._bench = bench
+        self._third = third
         self._arms = {True: record, False: candidate}
         self._draws: dict[int, Draw] = {}
         """Each workload's last draw."""
@@ -238,17 +250,23 @@ class _Pair:
 
     def block(self) -> BlockTimes:
         """Time `schedule.calls` calls of each arm on every workload."""
-        record, candidate = [], []
+        record, candidate, anchor = [], [], []
         for workload in self._bench.drawer.indices:
             audited = secrets.randbelow(self._bench.schedule.calls)
+            self._third.begin()
             times = []
             for index in range(self._bench.schedule.calls):
                 if secrets.randbelow(_UNANNOUNCED - 1) == 0:
                     self._unannounced(workload)
-                times.append(self.call(workload, checked=index == audited))
+                draw = self._bench.drawer.draw(workload)
+                with self._third.beside(workload, index, draw):
+                    times.append(self.call(workload, checked=index == audited, draw=draw))
+                self._third.check(workload, index, draw, self._right[workload])
             record.append([t[True] for t in times])
             candidate.append([t[False] for t in times])
-        return BlockTimes(record=record, candidate=candidate)
+            anchor.append(self._third.taken())
+        measured = self._third.alive()
+        return BlockTimes(record=record, candidate=candidate, anchor=anchor if measured else [])
 
     def _unannounced(self, workload: int) -> None:
         """Make a call of another sort, checked against the oracle but not timed."""
@@ -287,7 +305,7 @@ class _Pair:
                 elapsed[is_record] = arm.call(workload, draw, evict=evict, renew=renew)
                 outputs[is_record] = arm.outputs(workload)
             except SolutionFault as fault:
-                raise _blame(fault, is_record) from None
+                raise blame(fault, is_record) from None
         kernel = min(elapsed.values())
         # Seen only after both windows are sealed: which calls are audited cannot be known before.
         if checked or bench.oracle_is_cheap(workload, kernel):
@@ -305,8 +323,10 @@ class _Pair:
             earlier = [self._right[workload]] if workload in self._right else []
             bench.check(workload, outputs[False], draw, earlier)
         except SolutionFault as fault:
-            raise _blame(fault, is_record=False) from None
+            raise blame(fault, is_record=False) from None
         if both:
             result = bench.judge(workload, outputs[True], bench.answer(workload, draw))
             if not result.ok:
-                raise Refused(f"the record failed ({result.reason}): {result.detail}")
+                raise Refused(
+                    f"the record failed ({result.reason}): {result.detail}", "record_failed"
+                )

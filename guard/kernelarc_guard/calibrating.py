@@ -46,7 +46,9 @@ def measure(
             try:
                 pair = run_pair(bench, nursery, record, record, blocks, clock.mark)
             except CandidateFault as fault:
-                raise Refused(f"the record failed ({fault.reason}): {fault.detail}") from None
+                raise Refused(
+                    f"the record failed ({fault.reason}): {fault.detail}", "record_failed"
+                ) from None
             keep(pair)
             block, begin = clock.seconds()
             series.block_seconds.append(block)

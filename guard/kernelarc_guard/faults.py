@@ -6,13 +6,22 @@ GuardError
     RecordFault     the record failed (becomes Refused)
 """
 
+from typing import Literal
+
 
 class GuardError(Exception):
     """Base of what the guard raises itself."""
 
 
+RefusalCode = Literal["", "record_failed", "anchor_failed"]
+
+
 class Refused(GuardError):
     """The request cannot be judged; the message says why and what would help."""
+
+    def __init__(self, message: str, code: RefusalCode = "") -> None:
+        super().__init__(message)
+        self.code: RefusalCode = code
 
 
 class SolutionFault(GuardError):

@@ -8,11 +8,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
 from kernelarc_guard import decide
+from kernelarc_guard.apart import ROUNDS, contradiction
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.build import BuildFailed, build
 from kernelarc_guard.calibrating import measure
@@ -23,12 +25,22 @@ from kernelarc_guard.draws import Drawer
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
 from kernelarc_guard.inputs import InputError, redrawn
 from kernelarc_guard.lease import DeviceLease
+from kernelarc_guard.lifetimes import run_round
 from kernelarc_guard.nurseries import Nurseries, Nursery
 from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.pairs import Block
 from kernelarc_guard.policy import check_policy, policy_observations
 from kernelarc_guard.processes import sweep
-from kernelarc_guard.protocol import Calibrate, Confirm, PairTimes, Request, Result, Screen
+from kernelarc_guard.protocol import (
+    Calibrate,
+    Compare,
+    Confirm,
+    PairTimes,
+    Request,
+    Result,
+    Screen,
+)
+from kernelarc_guard.ratios import anchored
 from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.report import Outcome, Report, Tell
 from kernelarc_guard.solution import Solution
@@ -113,8 +125,10 @@ class _Case:
                 self._calibrate_only(request)
             elif isinstance(request, Screen):
                 self._screen(request)
-            else:
+            elif isinstance(request, Confirm):
                 self._confirm(request)
+            else:
+                self._compare(request)
             lease.ends()
 
     def _calibrate_only(self, request: Calibrate) -> None:
@@ -164,6 +178,7 @@ class _Case:
         with report.stage("build"):
             candidate = self._built(request.candidate)
         record = self._record()
+        anchor = self._anchor(request.anchor) if request.anchor else None
         bench = self._bench()
         nursery = self._nurseries.renew()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
@@ -180,9 +195,45 @@ class _Case:
                 )
 
             report.calibration = request.calibration
-            self._decide(
-                bench, nursery, record, candidate, request.calibration.blocks_confirm, step
-            )
+            blocks = request.calibration.blocks_confirm
+            decision = self._decide(bench, nursery, record, candidate, blocks, step, anchor)
+            report.anchored = anchored(report.triples(), request.problem.weights())
+            if report.keeps:
+                self._live_apart(bench, nursery, record, candidate, decision, request.calibration)
+
+    def _live_apart(
+        self,
+        bench: Bench,
+        nursery: Nursery,
+        record: Contestant,
+        candidate: Contestant,
+        decision: Decision,
+        calibration: Calibration,
+    ) -> None:
+        """Deny a KEEP that measurements with the arms in separate lifetimes contradict."""
+        report, values = self._report, []
+        blocks = calibration.blocks_confirm
+        for _ in range(ROUNDS):
+            try:
+                pair = run_round(bench, nursery, record, candidate, blocks, report.tick_block)
+            except CandidateFault as fault:
+                raise report.failure("timing", fault) from None
+            report.add_round(pair)
+            values.append(self._value(pair))
+        why = contradiction(values, decision, calibration)
+        if why is not None:
+            report.deny_keep(why)
+
+    def _compare(self, request: Compare) -> None:
+        report = self._report
+        with report.stage("build"):
+            candidate = replace(self._built(request.candidate), planted=request.planted)
+        record = self._record()
+        bench = self._bench()
+        nursery = self._nurseries.renew()
+        with report.stage("timing"), PinnedAway(bench.drawer.threads):
+            for _ in range(request.pairs):
+                self._pair(bench, nursery, record, candidate, request.blocks)
 
     def _decide(
         self,
@@ -192,20 +243,34 @@ class _Case:
         candidate: Contestant,
         blocks: int,
         step: Callable[[PairTimes], Decision | None],
-    ) -> None:
-        report = self._report
+        anchor: Contestant | None = None,
+    ) -> Decision:
         decision: Decision | None = None
         while decision is None:
-            try:
-                pair = run_pair(bench, nursery, record, candidate, blocks, report.tick_block)
-            except CandidateFault as fault:
-                raise report.failure("timing", fault) from None
-            report.add_pair(pair)
-            decision = step(pair)
-        report.decide(decision)
+            decision = step(self._pair(bench, nursery, record, candidate, blocks, anchor))
+        self._report.decide(decision)
         problem = self._request.problem
         if not all(redrawn(problem.definition, one) for one in problem.workloads):
-            report.withhold_keep()
+            self._report.withhold_keep()
+        return decision
+
+    def _pair(
+        self,
+        bench: Bench,
+        nursery: Nursery,
+        record: Contestant,
+        candidate: Contestant,
+        blocks: int,
+        anchor: Contestant | None = None,
+    ) -> PairTimes:
+        """Measure a pair and report it; a candidate's fault is its verdict."""
+        report = self._report
+        try:
+            pair = run_pair(bench, nursery, record, candidate, blocks, report.tick_block, anchor)
+        except CandidateFault as fault:
+            raise report.failure("timing", fault) from None
+        report.add_pair(pair)
+        return pair
 
     def _calibrate(
         self,
@@ -279,7 +344,13 @@ class _Case:
         try:
             return self._make(self._request.record, "record")
         except BuildFailed as failed:
-            raise Refused(f"the record does not build: {failed.detail}") from None
+            raise Refused(f"the record does not build: {failed.detail}", "record_failed") from None
+
+    def _anchor(self, solution: Solution) -> Contestant:
+        try:
+            return self._make(solution, "anchor")
+        except BuildFailed as failed:
+            raise Refused(f"the anchor does not build: {failed.detail}", "anchor_failed") from None
 
     def _make(self, solution: Solution, role: str) -> Contestant:
         schedule = self._request.schedule

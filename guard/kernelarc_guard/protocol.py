@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from kernelarc_guard.decide import Calibration, Decision, Parameters
 from kernelarc_guard.model import Model
 from kernelarc_guard.problem import Problem
+from kernelarc_guard.ratios import Anchored
 from kernelarc_guard.reasons import Stage, Verdict, check_outcome
 from kernelarc_guard.solution import Solution
 
@@ -21,6 +22,8 @@ class Schedule(Model):
 
     calls: int = Field(default=5, ge=1, le=1000)
     """Timed calls of each arm per workload and block; the block's statistic is their median."""
+    anchor_calls: int = Field(default=2, ge=1, le=1000)
+    """Calls of the anchor per workload and block of a confirmation, beside as many of the arms'."""
     warmup_calls: int = Field(default=2, ge=0, le=1000)
     """Checked but untimed calls of each arm per workload when a pair starts."""
     start_seconds: float = Field(default=60.0, gt=0)
@@ -85,13 +88,33 @@ class Confirm(_Request):
     problem: Problem
     record: Solution
     candidate: Solution
+    anchor: Solution | None = None
+    """The campaign's baseline, measured along; None: the record is the baseline."""
     parameters: Parameters = Parameters()
     calibration: Calibration
     stake: float = Field(gt=0, lt=1)
     """The part of the error budget reserved for this confirmation, already journalled."""
 
 
-Request = Annotated[Calibrate | Screen | Confirm, Field(discriminator="op")]
+class Compare(_Request):
+    """Measure pairs of two trusted solutions in a nursery of their own, and decide nothing.
+
+    For canaries, and for measuring a record again. The result has a verdict only where the
+    candidate failed.
+    """
+
+    op: Literal["compare"] = "compare"
+    problem: Problem
+    record: Solution
+    candidate: Solution
+    pairs: int = Field(default=14, ge=2, le=256)
+    blocks: int = Field(default=1, ge=1, le=64)
+    """Of each pair."""
+    planted: float = Field(default=0.0, ge=0, le=100)
+    """The candidate's runner waits busily so that each call takes this much (percent) longer."""
+
+
+Request = Annotated[Calibrate | Screen | Confirm | Compare, Field(discriminator="op")]
 REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 
 
@@ -132,6 +155,8 @@ class BlockTimes(Model):
 
     record: list[list[int]]
     candidate: list[list[int]]
+    anchor: list[list[int | None]] = []
+    """The anchor beside the same calls, null where it was not called; empty: it was not measured."""
 
 
 class PairTimes(Model):
@@ -155,9 +180,9 @@ class Result(Model):
 
     event: Literal["result"] = "result"
     id: str
-    op: Literal["calibrate", "screen", "confirm"]
+    op: Literal["calibrate", "screen", "confirm", "compare"]
     verdict: Verdict | None = None
-    """None where a screen is promising (confirm it), and for a calibration."""
+    """None where a screen is promising (confirm it), for a calibration and for a comparison."""
     reason: str | None = None
     stage: Stage
     detail: str = ""
@@ -169,6 +194,10 @@ class Result(Model):
     """Digest of the built binary; for interpreted solutions the digest of the sources."""
     pairs: list[PairTimes] = []
     decision: Decision | None = None
+    anchored: Anchored | None = None
+    """Of a confirmation: both arms over the anchor."""
+    apart: list[PairTimes] = []
+    """Of a would-be KEEP: rounds with the arms in separate lifetimes."""
     calibration: Calibration | None = None
     """The calibration used, returned so that it can be stored."""
     observations: list[str] = []
@@ -208,6 +237,8 @@ class Refusal(Model):
     event: Literal["refusal"] = "refusal"
     id: str
     error: str
+    code: Literal["", "record_failed", "anchor_failed"] = ""
+    """Whose fault it is, where a program has to know."""
 
 
 Answer = Annotated[Progress | Result | Refusal, Field(discriminator="event")]

@@ -73,6 +73,10 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "confirmed": _reason("KEEP", "The confirmation proved it faster than the record."),
     "guard_lost": _reason("REVERT", "The guard died twice while judging it."),
+    # Of records and devices: no submission ends with these.
+    "record_drifted": _reason("", "The record is slower than published; it was withdrawn."),
+    "record_failed": _reason("", "The record failed a check after its KEEP; it was withdrawn."),
+    "device_quarantined": _reason("", "The canaries failed: nothing is judged on this device."),
 }
 
 

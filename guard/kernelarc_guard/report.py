@@ -19,10 +19,12 @@ from kernelarc_guard.protocol import (
     StageReport,
     WorkloadReport,
 )
+from kernelarc_guard.ratios import Anchored, AnchoredBlock
 from kernelarc_guard.reasons import GATE, REASONS, STAGES, Stage, Verdict
 from kernelarc_guard.tolerance import Comparison
 
 Tell = Callable[[Progress], None]
+Op = Literal["calibrate", "screen", "confirm", "compare"]
 _GUARDED: tuple[Stage, ...] = ("policy", "build", "smoke", "correctness", "timing")
 
 
@@ -38,10 +40,10 @@ class Outcome(Exception):
 class Report:
     """Collects what a request's stages found, and sends progress."""
 
-    def __init__(self, id: str, op: Literal["calibrate", "screen", "confirm"], tell: Tell) -> None:
+    def __init__(self, id: str, op: Op, tell: Tell) -> None:
         """Start with nothing evaluated."""
         self._id = id
-        self._op: Literal["calibrate", "screen", "confirm"] = op
+        self._op: Op = op
         self._send = tell
         self._done = 0.0
         self._stages: dict[Stage, StageReport] = {}
@@ -49,6 +51,7 @@ class Report:
         self._problem: Problem | None = None
         self._pairs: list[PairTimes] = []
         self._observations: list[str] = []
+        self._apart: list[PairTimes] = []
         self._decision: Decision | None = None
         self._verdict: Verdict | None = None
         self._reason: str | None = None
@@ -57,6 +60,7 @@ class Report:
         self.messages: list[BuildMessage] = []
         self.binary: str | None = None
         self.calibration: Calibration | None = None
+        self.anchored: Anchored | None = None
         self.lease: DeviceLease | None = None
 
     def watch(self, problem: Problem) -> None:
@@ -146,6 +150,10 @@ class Report:
         """Keep a measured pair."""
         self._pairs.append(pair)
 
+    def add_round(self, pair: PairTimes) -> None:
+        """Keep a round with the arms in separate lifetimes."""
+        self._apart.append(pair)
+
     def decide(self, decision: Decision) -> None:
         """Take over what the rule said about the pairs."""
         self._decision = decision
@@ -159,6 +167,20 @@ class Report:
         if self._verdict == "KEEP":
             self._verdict, self._reason = "ACCEPT", "fixed_inputs"
             self._detail = REASONS["fixed_inputs"].says
+
+    def triples(self) -> list[list[AnchoredBlock]]:
+        """Return the pairs' blocks with the anchor's times."""
+        return [[(b.record, b.candidate, b.anchor) for b in pair.blocks] for pair in self._pairs]
+
+    @property
+    def keeps(self) -> bool:
+        """Say whether the verdict so far is KEEP."""
+        return self._verdict == "KEEP"
+
+    def deny_keep(self, why: str) -> None:
+        """Turn a KEEP into ACCEPT `gain_not_confirmed`: measured alone, the arms say otherwise."""
+        self._verdict, self._reason, self._detail = "ACCEPT", "gain_not_confirmed", why
+        self.observe(why)
 
     def settle(self, outcome: Outcome) -> None:
         """Turn a failed stage into the verdict."""
@@ -189,6 +211,8 @@ class Report:
             binary=self.binary,
             pairs=self._pairs,
             decision=self._decision,
+            anchored=self.anchored,
+            apart=self._apart,
             calibration=self.calibration,
             observations=self._observations,
             protection=protection,

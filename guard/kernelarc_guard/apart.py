@@ -1,0 +1,39 @@
+"""Arms in separate lifetimes: does the gain stand when neither arm lives while the other is timed?
+
+A candidate that slows whatever runs beside it looks fast in a side-by-side comparison. Before a KEEP
+both arms are therefore also measured alone, in a few rounds; pure, so that `verify` decides again.
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+from kernelarc_guard.ratios import student
+from kernelarc_guard.rule import Calibration, Decision
+
+ROUNDS = 5
+"""Rounds of record alone and candidate alone, in random order."""
+LEVEL = 0.005
+"""Chance that noise alone denies a KEEP whose gain is the proven one."""
+
+
+def contradiction(
+    values: Sequence[float], decision: Decision, calibration: Calibration
+) -> str | None:
+    """Return in a sentence how rounds (percent) contradict a proven gain, or None.
+
+    They do where even their upper bound lies below the gain's lower bound: what they cannot resolve
+    denies nothing.
+    """
+    if decision.lower_percent is None or len(values) < 2:
+        return None
+    mean, count = fmean(values), len(values)
+    spread = max(stdev(values), calibration.sd_confirm)
+    upper = mean + student(LEVEL, count - 1) * spread / math.sqrt(count)
+    if upper >= decision.lower_percent:
+        return None
+    return (
+        f"Side by side it was proven more than {decision.lower_percent:+.3f} % faster, but with"
+        f" the arms in separate lifetimes only {mean:+.3f} % (at most {upper:+.3f} %, {count}"
+        " rounds): the gain does not stand alone."
+    )
