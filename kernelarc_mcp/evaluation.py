@@ -1,6 +1,7 @@
 """Judging one solution without a campaign: the same gate, screen and confirmation, one document."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from pydantic import Field
 
@@ -25,6 +26,7 @@ from kernelarc_mcp.calibrations import CalibrationCache
 from kernelarc_mcp.host.envelope import file_ref, open_envelope
 from kernelarc_mcp.host.events import Proposal
 from kernelarc_mcp.host.guard_client import GuardClient
+from kernelarc_mcp.noise import warnings
 
 STAKE = Parameters().fraction * Parameters().wealth
 """What a confirmation risks: one stake of a campaign that has all its wealth."""
@@ -91,8 +93,7 @@ async def evaluate(
 
     Raises GuardError where the guard cannot judge.
     """
-    key = (case.device, case.problem.digest, case.record.digest)
-    cached = calibrations.load(*key)
+    cached = calibrations.load(case.device, case.problem, case.record)
     screen = await guard.judge(
         Screen(
             id="screen",
@@ -111,7 +112,7 @@ async def evaluate(
     )
     calibration = cached or screen.calibration
     if cached is None and calibration is not None:
-        calibrations.store(*key, calibration)
+        calibrations.store(case.problem, case.record, calibration)
     confirm: Result | None = None
     if screen.verdict is None and calibration is not None:
         confirm = await guard.judge(
@@ -231,8 +232,15 @@ def _document(
         pairs_screen=len(screen.pairs),
         pairs_confirm=len(confirm.pairs) if confirm else 0,
         seconds=sum(one.seconds for one in results),
-        warnings=case.problem.warnings,
+        warnings=[*case.problem.warnings, *_noise_warnings(calibration)],
     )
+
+
+def _noise_warnings(calibration: Calibration | None) -> list[str]:
+    if calibration is None:
+        return []
+    found = warnings(calibration, "", datetime.now(UTC))
+    return [f"calibration: {line}" for line in found]
 
 
 def _passed_by_reading() -> dict[Stage, StageReport]:

@@ -1,13 +1,16 @@
 """What happened in a campaign, as one document: for `status`, `report` and the demo's end."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.model import Model
 from kernelarc_guard.reasons import Stage, Verdict
+from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view, ratio_view
 from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState, RecordStep
+from kernelarc_mcp.views import CalibrationView, CanariesView, RatioView
 
 
 class AgentReport(Model):
@@ -34,10 +37,16 @@ class RecordReport(Model):
     submission: str
     agent: str | None
     speedup: float
-    """Over the seed: product of confirmed gains."""
+    """Over the seed, measured beside it in the confirming comparison."""
+    over_seed: RatioView | None
+    """`speedup` with its spread."""
+    gain: float | None
+    """Over the record before it."""
     lower: float | None
-    """Lower bound of the confirming gain over the record before it."""
+    """Lower bound of `gain`."""
     at_attempt: int
+    withdrawn: str
+    """Why it is no record any more, a reason code; else empty."""
 
 
 class SubmissionReport(Model):
@@ -99,6 +108,10 @@ class Report(Model):
     wealth: dict[str, float]
     """Error budget that is left; the pool's share has the empty name."""
     calibration: Calibration | None
+    calibration_view: CalibrationView | None
+    """The same with its warnings, as the board shows it."""
+    canaries: CanariesView
+    quarantined: str
     device_seconds: float
     tokens: int
     """As reported by the clients."""
@@ -141,6 +154,9 @@ def _report(folder: Path, state: CampaignState) -> Report:
         ],
         wealth=dict(state.wealth),
         calibration=state.calibration,
+        calibration_view=campaign_calibration(state, datetime.now(UTC).isoformat()),
+        canaries=canaries_view(state),
+        quarantined=state.quarantined,
         device_seconds=state.device_ns / 1e9,
         tokens=sum(attempt.proposal.tokens or 0 for attempt in attempts),
         cost=sum(attempt.proposal.cost or 0.0 for attempt in attempts),
@@ -153,8 +169,11 @@ def _record(step: RecordStep) -> RecordReport:
         submission=step.ticket,
         agent=step.agent,
         speedup=step.speedup,
+        over_seed=ratio_view(step.over_seed),
+        gain=step.gain,
         lower=step.lower,
         at_attempt=step.number,
+        withdrawn=step.withdrawn,
     )
 
 

@@ -49,16 +49,54 @@ class WorkloadView(Model):
     """Median of the record on this workload, microseconds, in the comparison that made it the record."""
 
 
+class RatioView(Model):
+    """How many times as fast as the seed, measured beside it in one comparison."""
+
+    ratio: float
+    lower: float
+    """Two-sided 95 % interval over the pairs of that comparison."""
+    upper: float
+    pairs: int
+
+
 class RecordView(Model):
     submission: str
     """`seed` until the first KEEP."""
     agent: str | None
     speedup: float
-    """Over the seed solution: product of confirmed gains; 1.0 for the seed itself."""
+    """Over the seed, measured beside it in the confirming comparison; 1.0 for the seed itself."""
+    over_seed: RatioView | None
+    """`speedup` with its spread; null for the seed."""
+    gain: float | None
+    """Over the record before it; null for the seed."""
     lower: float | None
-    """Lower bound of the confirming gain over the record before it."""
+    """Lower bound of `gain`."""
     languages: list[str]
     at_attempt: int
+
+
+class CalibrationView(Model):
+    """What the noise here was measured to be; percent are 100 * ln(time ratio)."""
+
+    at: str
+    """When, ISO 8601."""
+    pairs: int
+    nurseries: int
+    blocks_per_pair: int
+    sd_percent: float
+    """Upper bound of the standard deviation of one confirming pair."""
+    mean_percent: float
+    """Mean difference of identical arms."""
+    shared_bias_percent: float | None
+    """Bound of a bias that all pairs of one nursery share; null: not measured."""
+    delta_percent: float
+    """What a KEEP must exceed here."""
+    resolution_percent: float | None
+    """Smallest gain that a first confirmation can be expected to prove."""
+    biased: bool
+    """Identical arms differ by more than chance: the path needs repair."""
+    note: str
+    warnings: list[str]
 
 
 class Brief(Answer):
@@ -78,6 +116,8 @@ class Brief(Answer):
     interface: str
     """How `run` is called in each language and style, with a minimal example."""
     record: RecordView
+    calibration: CalibrationView | None
+    """Null until the campaign's calibration is done."""
     state: AgentState
     workspace: str
     rules: list[str]
@@ -128,6 +168,35 @@ class ConclusionStored(Answer):
     """True where the same text was there already: its count went up."""
 
 
+class NumbersView(Model):
+    """What decided, and what could have been decided; percent are 100 * ln(time ratio)."""
+
+    speedup: float
+    """Over the record it was compared with."""
+    lower: float | None
+    """Lower bound of `speedup`; null in a screen, or where none was proven."""
+    over_seed: RatioView | None
+    """Null without a confirmation."""
+    pairs: int
+    """Of the part that decided."""
+    blocks: int
+    screen_pairs: int
+    confirm_pairs: int
+    stake: float
+    """What the confirmation risked, or would have, of the error budget."""
+    staked: bool
+    wealth_left: float
+    """Error budget that is left of the agent's share, now."""
+    delta_percent: float
+    """What a KEEP had to exceed."""
+    band_percent: float
+    """How close ACCEPT is."""
+    goal_percent: float
+    """The gain that was looked for."""
+    resolution_percent: float
+    """Smallest gain that could have been proven."""
+
+
 class SubmissionView(Answer):
     """One submission, finished or not: always the same shape."""
 
@@ -145,6 +214,8 @@ class SubmissionView(Answer):
     """Over the record it was compared with; from the confirmation where there was one."""
     lower: float | None
     """Lower bound of `speedup`, where one was proven."""
+    numbers: NumbersView | None
+    """Null until it was timed."""
     stages: dict[str, StageReport]
     workloads: list[WorkloadReport]
     build: list[BuildMessage]
@@ -162,9 +233,16 @@ class BoardRow(Model):
     submission: str
     agent: str | None
     verdict: Verdict | None
-    speedup: float
-    """Over the seed; confirmed gains only: a branch that is no record shows none over its record."""
+    speedup: float | None
+    """Over the seed, measured beside it in a confirmation; null for a branch that has none."""
+    over_seed: RatioView | None
+    """`speedup` with its spread."""
+    gain: float | None
+    """Over the record it was compared with; of a branch that is no record at most 1."""
     lower: float | None
+    """Lower bound of a record's `gain`."""
+    withdrawn: str
+    """Why it is no record any more, a reason code; else empty."""
     languages: list[str]
     lens: str | None
     summary: str
@@ -191,10 +269,39 @@ class AgentRow(Model):
     """Best confirmed speedup over the seed by this agent."""
 
 
+class CanariesView(Model):
+    """Comparisons whose answer is known, since the last calibration; bounds are exact, 95 %."""
+
+    same: int
+    """The record with itself."""
+    same_hits: int
+    """Of these, how many showed a difference (p <= 0.05)."""
+    same_bounds: tuple[float, float]
+    """Of the probability of a hit; it should hold 0.05."""
+    delayed: int
+    """The record with itself under a planted delay as large as the goal."""
+    delayed_seen: int
+    delayed_bounds: tuple[float, float]
+    """Of the probability of seeing it: the measured power."""
+    p_values: list[float]
+    """Of the A/A canaries, in their order."""
+
+
 class Board(Answer):
     problem: str
     device: str
+    quarantined: str
+    """Why nothing is judged (`device_quarantined`); empty where the device is trusted."""
+    calibration: CalibrationView | None
+    """Null until the campaign's calibration is done."""
+    canaries: CanariesView
+    wealth: dict[str, float]
+    """Error budget that is left, by agent; the pool's has the empty name."""
+    goal_percent: float | None
+    """Smallest gain that the next confirmation looks for; null before the calibration."""
     record: RecordView
+    suspect: str
+    """`record_drifted` or `record_failed` while the record is to be measured again."""
     rows: list[BoardRow]
     baselines: list[BaselineView]
     agents: list[AgentRow]

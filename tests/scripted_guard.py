@@ -9,6 +9,12 @@ PLAN in a candidate's source is one of
     refuse         the guard refuses
     hang_once      the guard answers nothing more until its stdin closes, the first time
     die_confirming right and fast, but the guard dies in the confirmation
+    fades:PERCENT  as gain, but once it is the record it is only a quarter as much faster than the seed
+    dips:PERCENT   as fades, but measured again with no candidate it is as fast as it was
+    spoils:PERCENT as gain, but once it is the record it fails, and when it is measured again too
+    trips:PERCENT  as spoils, but measured again with no candidate it is right
+    bully:PERCENT  as gain beside the record; in separate lifetimes it is no faster
+    leans:PERCENT  as gain; compared with itself the second arm is 1 % faster
 """
 
 import math
@@ -19,10 +25,12 @@ import time
 from pathlib import Path
 
 from kernelarc_guard import decide
+from kernelarc_guard.apart import ROUNDS, contradiction
 from kernelarc_guard.protocol import (
     REQUEST,
     BlockTimes,
     Calibrate,
+    Compare,
     Confirm,
     Lease,
     PairTimes,
@@ -34,6 +42,8 @@ from kernelarc_guard.protocol import (
     StageReport,
     WorkloadReport,
 )
+from kernelarc_guard.ratios import anchored as anchored_of
+from kernelarc_guard.solution import Solution
 
 CALLS = 3
 RECORD_NS = 1_000_000
@@ -43,21 +53,28 @@ def say(answer: Progress | Result | Refusal) -> None:
     print(answer.model_dump_json(), flush=True)
 
 
-def plan_of(request: Screen | Confirm) -> tuple[str, float]:
-    text = "\n".join(source.content for source in request.candidate.sources)
+def plan_of(solution: Solution) -> tuple[str, float]:
+    text = "\n".join(source.content for source in solution.sources)
     found = re.search(r"^PLAN = '([a-z_]+)(?::([-0-9.]+))?'", text, re.MULTILINE)
     if found is None:
         return "gain", 0.0
     return found[1], float(found[2] or 0.0)
 
 
-def pair(gain: float, number: int, blocks: int, workloads: int) -> PairTimes:
-    """Make a pair whose value lies 0.02 % around the gain."""
+def pair(
+    gain: float, number: int, blocks: int, workloads: int, over_anchor: float | None = None
+) -> PairTimes:
+    """Make a pair whose value lies 0.02 % around the gain; `over_anchor` is the record's gain."""
     jitter = 0.02 if number % 2 else -0.02
     candidate = round(RECORD_NS * math.exp(-(gain + jitter) / 100))
+    anchor: list[list[int | None]] = []
+    if over_anchor is not None:
+        slow = round(RECORD_NS * math.exp((over_anchor + jitter) / 100))
+        anchor = [[slow, None, slow] for _ in range(workloads)]
     block = BlockTimes(
         record=[[RECORD_NS] * CALLS for _ in range(workloads)],
         candidate=[[candidate] * CALLS for _ in range(workloads)],
+        anchor=anchor,
     )
     return PairTimes(record_first=bool(number % 2), blocks=[block] * blocks)
 
@@ -81,13 +98,17 @@ def reports(request: Request, gain: float) -> list[WorkloadReport]:
 
 
 def calibrate(request: Calibrate, since: int) -> Result:
-    pairs = [pair(0.0, n, 2, len(request.problem.workloads)) for n in range(request.pairs)]
-    blocks = [[value(request, times)] * 2 for times in pairs]
+    nurseries = [
+        [pair(0.0, n, 2, len(request.problem.workloads)) for n in range(request.pairs)]
+        for _ in range(request.nurseries)
+    ]
+    pairs = [one for nursery in nurseries for one in nursery]
+    blocks = [[[value(request, times)] * 2 for times in nursery] for nursery in nurseries]
     calibration = decide.calibrate_from(
         request.device,
         request.problem.digest,
         "2026-01-01T00:00:00+00:00",
-        [blocks],
+        blocks,
         0.1,
         0.1,
         decide.Parameters(),
@@ -114,7 +135,9 @@ def measure(request: Screen | Confirm, gain: float, since: int) -> Result:
         say(progress(request, number + 1))
         screening = isinstance(request, Screen)
         blocks = calibration.blocks_screen if screening else calibration.blocks_confirm
-        pairs.append(pair(gain, number, blocks, workloads))
+        anchored = isinstance(request, Confirm) and request.anchor is not None
+        over = gain_as_record(request.record) if anchored else None
+        pairs.append(pair(gain, number, blocks, workloads, over))
         values = [value(request, times) for times in pairs]
         if screening:
             decision = decide.screen(values, request.parameters, calibration, request.stake)
@@ -125,13 +148,24 @@ def measure(request: Screen | Confirm, gain: float, since: int) -> Result:
             ]
             decision = decide.confirm(values, each, request.parameters, calibration, request.stake)
     verdict = None if decision.outcome == "promising" else decision.outcome
+    reason, detail, apart = decision.reason, decision.detail, []
+    if verdict == "KEEP":
+        alone = 0.0 if plan_of(request.candidate)[0] == "bully" else gain
+        apart = [pair(alone, number, 1, workloads) for number in range(ROUNDS)]
+        why = contradiction([value(request, one) for one in apart], decision, calibration)
+        if why is not None:
+            verdict, reason, detail = "ACCEPT", "gain_not_confirmed", why
+    triples = [[(b.record, b.candidate, b.anchor) for b in one.blocks] for one in pairs]
+    weights = request.problem.weights()
     return Result(
         id=request.id,
         op=request.op,
         verdict=verdict,
-        reason=decision.reason,
+        reason=reason,
         stage="timing",
-        detail=decision.detail,
+        detail=detail,
+        anchored=anchored_of(triples, weights) if isinstance(request, Confirm) else None,
+        apart=apart,
         stages={"correctness": StageReport(state="passed")},
         workloads=reports(request, gain),
         binary=request.candidate.digest,
@@ -139,6 +173,43 @@ def measure(request: Screen | Confirm, gain: float, since: int) -> Result:
         decision=decision,
         calibration=calibration,
         protection={"sandbox": "none"},
+        lease=lease(request, since),
+    )
+
+
+def gain_as_record(record: Solution) -> float:
+    plan, gain = plan_of(record)
+    return gain / 4 if plan in ("fades", "dips") else gain
+
+
+def compare(request: Compare, since: int) -> Result:
+    """Compare the seed with a record, or a record with itself."""
+    plan, gain = plan_of(request.candidate)
+    if request.candidate.digest == request.record.digest:
+        gain = (1.0 if plan == "leans" else 0.0) - request.planted
+    elif plan == "spoils":
+        return wrong(request, since)
+    elif plan == "fades":
+        gain /= 4
+    workloads = len(request.problem.workloads)
+    return Result(
+        id=request.id,
+        op="compare",
+        stage="timing",
+        pairs=[pair(gain, number, request.blocks, workloads) for number in range(request.pairs)],
+        lease=lease(request, since),
+    )
+
+
+def wrong(request: Screen | Confirm | Compare, since: int) -> Result:
+    return Result(
+        id=request.id,
+        op=request.op,
+        verdict="REVERT",
+        reason="wrong_result",
+        stage="correctness",
+        detail="An element is off by 1.",
+        binary=request.candidate.digest,
         lease=lease(request, since),
     )
 
@@ -155,7 +226,12 @@ def answer(request: Request) -> Result | Refusal:
     since = time.monotonic_ns()
     if isinstance(request, Calibrate):
         return calibrate(request, since)
-    plan, gain = plan_of(request)
+    if isinstance(request, Compare):
+        return compare(request, since)
+    if plan_of(request.record)[0] in ("spoils", "trips"):
+        said = "the record failed (wrong_result): an element is off"
+        return Refusal(id=request.id, error=said, code="record_failed")
+    plan, gain = plan_of(request.candidate)
     if plan in ("die_once", "hang_once"):
         flag = Path(request.cache_dir) / f"{plan}-{request.id}"
         flag.parent.mkdir(parents=True, exist_ok=True)
@@ -179,16 +255,7 @@ def answer(request: Request) -> Result | Refusal:
             detail="kernel.py:1: expected something else.",
         )
     if plan == "wrong":
-        return Result(
-            id=request.id,
-            op=request.op,
-            verdict="REVERT",
-            reason="wrong_result",
-            stage="correctness",
-            detail="An element is off by 1.",
-            binary=request.candidate.digest,
-            lease=lease(request, since),
-        )
+        return wrong(request, since)
     return measure(request, 5.0 if plan == "die_confirming" else gain, since)
 
 

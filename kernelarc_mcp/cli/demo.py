@@ -63,6 +63,7 @@ def demo(
         r_draft=r_draft,
         schedule=_SCHEDULE,
         parameters=_PARAMETERS,
+        canary_rate=0.0,
     )
     tokens = create_campaign(target, read, settings)
     out.print(f"Campaign {target}: {problem}, {len(AGENTS)} agents, {attempts} attempts each")

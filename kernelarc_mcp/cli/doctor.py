@@ -6,15 +6,18 @@ import platform
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from rich.table import Table
 
 from kernelarc_guard.lease import lock_dir
 from kernelarc_guard.model import Model
-from kernelarc_mcp.cache import cache_root
+from kernelarc_mcp.cache import cache_root, calibration_cache
+from kernelarc_mcp.calibrations import CalibrationCache
 from kernelarc_mcp.cli.console import out, print_json
 from kernelarc_mcp.cli.options import GuardPython, Json, guard_python, library
+from kernelarc_mcp.noise import age_of, one_line, warnings
 
 _PROBE = """
 import importlib.util, json, sys
@@ -67,6 +70,7 @@ def examine(python: str) -> list[Finding]:
         _device_locks(),
         _writable("cache", str(cache_root())),
         _problems(),
+        *_calibrations(),
     ]
 
 
@@ -155,3 +159,27 @@ def _writable(name: str, folder: str) -> Finding:
 def _problems() -> Finding:
     names = ", ".join(library())
     return Finding(name="problems", state="ok" if names else "missing", detail=names or "none")
+
+
+def _calibrations() -> list[Finding]:
+    """Return one line for each stored calibration."""
+    now = datetime.now(UTC)
+    found = []
+    for one in CalibrationCache(calibration_cache()).stored():
+        age = age_of(one.calibration, now)
+        seen = warnings(one.calibration, one.machine, now)
+        said = "; ".join([f"{_age(age)} old", one_line(one.calibration), *seen])
+        found.append(
+            Finding(
+                name=f"calibration {one.problem} on {one.calibration.device}",
+                state="warning" if seen else "ok",
+                detail=said,
+            )
+        )
+    nothing = "none stored: `kernelarc-mcp calibrate --problem NAME` measures the noise here"
+    return found or [Finding(name="calibrations", state="warning", detail=nothing)]
+
+
+def _age(age: timedelta) -> str:
+    hours = int(age.total_seconds() // 3600)
+    return f"{hours // 24} days" if hours >= 48 else f"{hours} hours"

@@ -8,14 +8,12 @@ import typer
 from rich.status import Status
 from rich.table import Table
 
-from kernelarc_guard.problem import Problem, read_problem
+from kernelarc_guard.problem import read_problem
 from kernelarc_guard.protocol import Progress, Schedule
 from kernelarc_guard.solution import (
     Solution,
     SolutionError,
     read_solution,
-    reference_solution,
-    seed_solution,
 )
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
@@ -25,9 +23,11 @@ from kernelarc_mcp.cli.options import (
     GuardPython,
     Json,
     ProblemOption,
+    RecordOption,
     Workloads,
     guard_python,
     problem_folder,
+    record_of,
 )
 from kernelarc_mcp.evaluation import Case, Evaluation, envelope, refused
 from kernelarc_mcp.evaluation import evaluate as judge
@@ -44,15 +44,7 @@ def evaluate(
             help="A solution.json, a folder with one, or a source file whose entry is `run`.",
         ),
     ],
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            "--record",
-            metavar="PATH",
-            help="What to compare with.",
-            show_default="the problem's seed, else its reference",
-        ),
-    ] = None,
+    record: RecordOption = None,
     device: Device = "cpu",
     workloads: Workloads = "workload.jsonl",
     guard: GuardPython = "",
@@ -68,7 +60,7 @@ def evaluate(
     read = read_problem(problem_folder(problem), workloads)
     case = Case(
         problem=read,
-        record=_record(record, read),
+        record=record_of(record, read),
         device=device,
         cache_dir=str(build_cache()),
         schedule=Schedule(),
@@ -80,16 +72,6 @@ def evaluate(
         print_json(evaluation)
     else:
         _show(evaluation)
-
-
-def _record(given: Path | None, problem: Problem) -> Solution:
-    definition = problem.definition
-    if given is not None:
-        if not given.exists():
-            raise UserError(f"--record: {given}: no such file or folder")
-        return read_solution(given, definition)
-    seed = seed_solution(Path(problem.folder), definition) if problem.folder else None
-    return seed or reference_solution(definition)
 
 
 def _judge(case: Case, path: Path, python: str, fresh: bool) -> Evaluation:
@@ -142,6 +124,8 @@ def _show(evaluation: Evaluation) -> None:
     out.print(table)
     for observation in evaluation.observations:
         out.print(f"observed: {observation}", markup=False)
+    for warning in evaluation.warnings:
+        out.print(f"warning: {warning}", markup=False)
     protection = ", ".join(f"{key}: {value}" for key, value in evaluation.protection.items())
     out.print(f"protection: {protection or 'nothing ran'}", markup=False)
 

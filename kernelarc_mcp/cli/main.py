@@ -8,6 +8,7 @@ from kernelarc_guard.problem import ProblemError
 from kernelarc_guard.solution import SolutionError
 from kernelarc_mcp import __version__
 from kernelarc_mcp.cli.agent import agent_app
+from kernelarc_mcp.cli.calibrate import calibrate
 from kernelarc_mcp.cli.console import USER_ERROR, UserError, err, one_line
 from kernelarc_mcp.cli.demo import demo
 from kernelarc_mcp.cli.doctor import doctor
@@ -36,6 +37,7 @@ app.command()(status)
 app.command()(report)
 app.command()(verify)
 app.command()(evaluate)
+app.command()(calibrate)
 app.add_typer(agent_app, name="agent")
 app.command()(problems)
 app.command()(doctor)

@@ -59,6 +59,20 @@ def new(
         typer.Option(help="Solution to start from.", show_default="the problem's own seed"),
     ] = None,
     memory: Annotated[str, typer.Option(help="Memory file shared with other campaigns.")] = "",
+    nurseries: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=100,
+            help="Nurseries of the campaign's calibration; 3 or more reveal a shared bias.",
+        ),
+    ] = 1,
+    canary_rate: Annotated[
+        float,
+        typer.Option(
+            "--canary-rate", min=0, max=1, help="Canaries per judged submission; 0: none."
+        ),
+    ] = 0.1,
     workloads: Workloads = "workload.jsonl",
     as_json: Json = False,
 ) -> None:
@@ -75,6 +89,8 @@ def new(
         pool=pool,
         r_draft=r_draft,
         memory=memory,
+        calibration_nurseries=nurseries,
+        canary_rate=canary_rate,
     )
     tokens = create_campaign(folder, read, settings, seed)
     if as_json:

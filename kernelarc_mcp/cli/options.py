@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.solution import Solution, read_solution, reference_solution, seed_solution
 from kernelarc_mcp.cli.console import UserError
 from kernelarc_mcp.data import data_dir
 
@@ -27,6 +29,15 @@ ProblemOption = Annotated[
     str,
     typer.Option(
         "--problem", metavar="NAME|DIR", help="A problem of the library, or a problem folder."
+    ),
+]
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        metavar="PATH",
+        help="What to compare with.",
+        show_default="the problem's seed, else its reference",
     ),
 ]
 Device = Annotated[str, typer.Option("--device", help="Device to measure on.")]
@@ -61,3 +72,14 @@ def problem_folder(given: str) -> Path:
         names = ", ".join(known) or "none here"
         raise UserError(f"--problem: {given!r} is no folder and no library problem ({names})")
     return folder
+
+
+def record_of(given: Path | None, problem: Problem) -> Solution:
+    """Return the given solution, else the problem's seed, else its reference."""
+    definition = problem.definition
+    if given is not None:
+        if not given.exists():
+            raise UserError(f"--record: {given}: no such file or folder")
+        return read_solution(given, definition)
+    seed = seed_solution(Path(problem.folder), definition) if problem.folder else None
+    return seed or reference_solution(definition)

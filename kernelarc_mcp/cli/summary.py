@@ -4,6 +4,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelarc_mcp.cli.console import out
+from kernelarc_mcp.noise import one_line
 from kernelarc_mcp.report import Report
 
 COLOURS = {"KEEP": "bold green", "ACCEPT": "cyan", "REVERT": "yellow", "REJECT": "red"}
@@ -21,7 +22,10 @@ def print_summary(report: Report) -> None:
         f"{report.attempts_used} of {report.attempts} attempts used, {report.queued} queued, "
         f"{len(report.judging)} being judged"
     )
+    if report.quarantined:
+        out.print(f"[bold red]device_quarantined[/]: {escape(report.quarantined)}")
     print_board(report)
+    print_noise(report)
     print_agents(report)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(report.verdicts.items()))
     out.print(f"Verdicts: {counts or 'none yet'}; drafts forced: {report.drafts_forced}")
@@ -32,10 +36,12 @@ def print_board(report: Report) -> None:
     table = Table("record", "agent", "over the seed", "proven gain", "attempt", title="Board")
     for step in reversed(report.records):
         proven = "" if step.lower is None else f"> {step.lower:.4f}x"
+        spread = step.over_seed
+        shown = "" if spread is None else f" [{spread.lower:.3f}, {spread.upper:.3f}]"
         table.add_row(
-            step.submission,
+            step.submission + (f" ({step.withdrawn})" if step.withdrawn else ""),
             escape(step.agent or ""),
-            f"{step.speedup:.3f}x",
+            escape(f"{step.speedup:.3f}x{shown}"),
             proven,
             str(step.at_attempt),
         )
@@ -43,6 +49,25 @@ def print_board(report: Report) -> None:
         shown = "not measured" if known.speedup is None else f"{known.speedup:.3f}x"
         table.add_row(f"({known.name})", "", shown, "", "", style="dim")
     out.print(table)
+
+
+def print_noise(report: Report) -> None:
+    """Print the campaign's calibration and its canaries."""
+    if report.calibration is None or report.calibration_view is None:
+        out.print("Calibration: none yet")
+        return
+    line = f"Calibration of {report.calibration_view.at}: {one_line(report.calibration)}"
+    out.print(line, markup=False)
+    for warning in report.calibration_view.warnings:
+        out.print(f"[yellow]warning[/]: {escape(warning)}")
+    seen = report.canaries
+    if seen.same or seen.delayed:
+        low, high = seen.same_bounds
+        least, most = seen.delayed_bounds
+        out.print(
+            f"Canaries: {seen.same_hits} of {seen.same} A/A with p <= 0.05 ({low:.1%} to {high:.1%}),"
+            f" {seen.delayed_seen} of {seen.delayed} planted delays seen ({least:.0%} to {most:.0%})"
+        )
 
 
 def print_agents(report: Report) -> None:

@@ -1,24 +1,24 @@
 """The leaderboard: confirmed gains only, and the lines to beat."""
 
 from kernelarc_mcp.host.advice import next_step
+from kernelarc_mcp.host.board_parts import (
+    campaign_calibration,
+    canaries_view,
+    goal_now,
+    languages_of_record,
+    ratio_view,
+    record_view,
+)
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.events import SEED
 from kernelarc_mcp.host.state import Attempt, CampaignState, RecordStep
 from kernelarc_mcp.host.tickets import standing_of
-from kernelarc_mcp.views import AgentRow, BaselineView, Board, BoardRow, RecordView
-
-
-def record_view(state: CampaignState) -> RecordView:
-    """Return the record that stands."""
-    step = state.record
-    return RecordView(
-        submission=step.ticket,
-        agent=step.agent,
-        speedup=step.speedup,
-        lower=step.lower,
-        languages=_languages(state, step.ticket),
-        at_attempt=step.number,
-    )
+from kernelarc_mcp.views import (
+    AgentRow,
+    BaselineView,
+    Board,
+    BoardRow,
+)
 
 
 def board(campaign: Campaign, agent: str = "") -> Board:
@@ -33,7 +33,13 @@ def board(campaign: Campaign, agent: str = "") -> Board:
         return Board(
             problem=campaign.problem.definition.name,
             device=campaign.settings.device,
+            quarantined=state.quarantined,
+            calibration=campaign_calibration(state, now),
+            canaries=canaries_view(state),
+            wealth=dict(state.wealth),
+            goal_percent=goal_now(state),
             record=record_view(state),
+            suspect="" if state.suspect is None else state.suspect.reason,
             rows=_rows(state),
             baselines=_baselines(state),
             agents=[
@@ -56,38 +62,61 @@ def board(campaign: Campaign, agent: str = "") -> Board:
 
 
 def _rows(state: CampaignState) -> list[BoardRow]:
-    """Return the records, best first, then the branches of agents that are no records."""
-    ranked = sorted(state.records, key=lambda step: step.speedup, reverse=True)
-    known = {step.ticket for step in ranked}
+    """Return the records, best first, then branches that are no records, then withdrawn records."""
+    standing = [step for step in state.records if not step.withdrawn]
+    standing.sort(key=lambda step: step.speedup, reverse=True)
+    known = {step.ticket for step in state.records}
     branches = [
-        _branch(state, state.attempts[agent.branch])
-        for agent in state.agents.values()
-        if agent.branch not in known
+        state.attempts[agent.branch] for agent in state.agents.values() if agent.branch not in known
     ]
-    ranked += sorted(branches, key=lambda step: step.speedup, reverse=True)
-    return [_row(state, rank, step) for rank, step in enumerate(ranked, start=1)]
+    branches.sort(key=_gain_of_branch, reverse=True)
+    rows = [_record_row(state, step) for step in standing]
+    rows += [_branch_row(state, attempt) for attempt in {a.ticket: a for a in branches}.values()]
+    rows += [_record_row(state, step) for step in state.records if step.withdrawn]
+    return [row.model_copy(update={"rank": rank}) for rank, row in enumerate(rows, start=1)]
 
 
-def _branch(state: CampaignState, attempt: Attempt) -> RecordStep:
-    """Return a branch as a row: no gain was confirmed, so it shows none over its record."""
-    record = next(step for step in state.records if step.ticket == attempt.against)
-    speedup = record.speedup * min(1.0, attempt.speedup or 1.0)
-    return RecordStep(attempt.ticket, attempt.agent, speedup, None, attempt.number, {})
+def _gain_of_branch(attempt: Attempt) -> float:
+    """Return at most 1: no gain of a branch that is no record was confirmed."""
+    return min(1.0, attempt.speedup or 1.0)
 
 
-def _row(state: CampaignState, rank: int, step: RecordStep) -> BoardRow:
+def _record_row(state: CampaignState, step: RecordStep) -> BoardRow:
     attempt = state.attempts.get(step.ticket)
     return BoardRow(
-        rank=rank,
+        rank=1,
         submission=step.ticket,
         agent=step.agent,
         verdict=None if attempt is None else attempt.verdict,
         speedup=step.speedup,
+        over_seed=ratio_view(step.over_seed),
+        gain=step.gain,
         lower=step.lower,
-        languages=_languages(state, step.ticket),
+        withdrawn=step.withdrawn,
+        languages=languages_of_record(state, step.ticket),
         lens=None if attempt is None else attempt.lens,
         summary="The first record." if attempt is None else attempt.proposal.summary,
         at_attempt=step.number,
+    )
+
+
+def _branch_row(state: CampaignState, attempt: Attempt) -> BoardRow:
+    measured = attempt.confirmation and attempt.confirmation.anchored
+    over_seed = measured.candidate if measured else None
+    return BoardRow(
+        rank=1,
+        submission=attempt.ticket,
+        agent=attempt.agent,
+        verdict=attempt.verdict,
+        speedup=None if over_seed is None else over_seed.ratio,
+        over_seed=ratio_view(over_seed),
+        gain=_gain_of_branch(attempt),
+        lower=None,
+        withdrawn="",
+        languages=languages_of_record(state, attempt.ticket),
+        lens=attempt.lens,
+        summary=attempt.proposal.summary,
+        at_attempt=attempt.number,
     )
 
 
@@ -100,9 +129,3 @@ def _baselines(state: CampaignState) -> list[BaselineView]:
         same = BaselineView(name="reference", speedup=1.0, detail="The seed is the reference.")
         judged.append(same)
     return [seed, *judged]
-
-
-def _languages(state: CampaignState, submission: str) -> list[str]:
-    if submission == SEED:
-        return state.campaign.seed.spec.languages
-    return [state.attempts[submission].proposal.language]

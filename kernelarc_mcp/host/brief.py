@@ -3,7 +3,7 @@
 from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis
 from kernelarc_guard.problem import TensorSpec
 from kernelarc_mcp.host.advice import next_step
-from kernelarc_mcp.host.board import record_view
+from kernelarc_mcp.host.board_parts import campaign_calibration, record_view
 from kernelarc_mcp.host.campaign import Campaign, ensure_workspace
 from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES, languages_of
 from kernelarc_mcp.host.errors import BadRequest, UnknownAgent
@@ -69,6 +69,7 @@ def brief(campaign: Campaign, agent: str) -> Brief:
             languages=list(languages),
             interface=interface_text(definition, languages),
             record=record_view(state),
+            calibration=campaign_calibration(state, now),
             state=agent_state(state, agent, now),
             workspace=workspace,
             rules=_rules(settings),

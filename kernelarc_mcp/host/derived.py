@@ -42,7 +42,7 @@ TABLES: Final[dict[str, tuple[tuple[str, ...], int]]] = {
         1,
     ),
     "wealth": (("share", "amount"), 1),
-    "record": (("position", "ticket", "speedup", "lower"), 1),
+    "record": (("position", "ticket", "speedup", "lower", "withdrawn"), 1),
 }
 """Table -> its columns and how many of them, from the left, are its key."""
 
@@ -73,7 +73,7 @@ def derived_rows(state: CampaignState, table: str) -> list[tuple[Any, ...]]:
             return list(state.wealth.items())
         case "record":
             return [
-                (position, step.ticket, step.speedup, step.lower)
+                (position, step.ticket, step.speedup, step.lower, step.withdrawn)
                 for position, step in enumerate(state.records)
             ]
     raise ValueError(f"{table} is not derived")

@@ -12,10 +12,11 @@ import anyio
 from anyio.abc import TaskStatus
 from filelock import FileLock, Timeout
 
-from kernelarc_guard.protocol import Progress, Result
+from kernelarc_guard.protocol import Compare, Progress, Result
+from kernelarc_mcp.host.duties import Duties
 from kernelarc_mcp.host.guard_client import GuardClient, GuardDied, GuardError, GuardRefused
 from kernelarc_mcp.host.host import Host
-from kernelarc_mcp.host.judgement import Claim, Judge
+from kernelarc_mcp.host.judgement import Claim, Cut, Judge
 from kernelarc_mcp.host.replay import MAX_RESTARTS
 
 LOCK: Final = "dispatcher.lock"
@@ -40,8 +41,11 @@ class Dispatcher:
         self._host = host
         self._guard_python = guard_python
         self._poll = poll_seconds
-        self._judge = Judge(host.campaign, machine_id(), os.getpid())
         self._cache = str(host.folder / "cache")
+        self._quarantine = ""
+        """Why nothing is judged, as last said."""
+        self._judge = Judge(host.campaign, machine_id(), os.getpid())
+        self._duties = Duties(host.campaign, machine_id(), self._cache)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Wait to be elected, then judge until cancelled; the OS frees the lock if this dies."""
@@ -61,6 +65,16 @@ class Dispatcher:
         lock.acquire(blocking=False)
         await self._elected(lock, until_idle=True)
 
+    async def run_calibration(self) -> None:
+        """Do the calibration that is due and return; Timeout where another process dispatches."""
+        lock = FileLock(self._host.folder / LOCK)
+        lock.acquire(blocking=False)
+        try:
+            async with GuardClient(self._guard_python, self._host.folder / "guard.log") as guard:
+                await self._calibrate(guard)
+        finally:
+            lock.release()
+
     async def _elected(self, lock: FileLock, *, until_idle: bool) -> None:
         try:
             self._judge.recover()
@@ -74,6 +88,7 @@ class Dispatcher:
 
     async def _work(self, guard: GuardClient, until_idle: bool) -> None:
         while True:
+            await self._do_duties(guard)
             claim = self._judge.claim()
             if claim is not None:
                 await self._judge_claim(guard, claim)
@@ -96,15 +111,47 @@ class Dispatcher:
                 self._judge.note("")
                 return
 
+    async def _do_duties(self, guard: GuardClient) -> None:
+        """Do what has to be done before the next submission may be judged."""
+        if self._duties.calibration() is not None:
+            await self._until_done(self._calibrate, guard)
+        suspect = self._duties.remeasurement()
+        if suspect is not None:
+            record, request = suspect
+            result, detail = await self._measured(guard, request)
+            self._duties.remeasured(record, result, detail)
+        plan = self._duties.canary()
+        if plan is not None:
+            result, detail = await self._measured(guard, plan.request)
+            self._duties.canaried(plan, result, detail)
+        why = self._duties.quarantine()
+        if why != self._quarantine:
+            self._quarantine = why
+            said = f"device_quarantined: {why} `kernelarc-mcp calibrate DIR` releases it."
+            self._judge.note(said if why else "")
+
+    async def _measured(self, guard: GuardClient, request: Compare) -> tuple[Result | None, str]:
+        """Return a comparison, or None and why the guard could not make it."""
+        deaths = 0
+        while True:
+            try:
+                result = await guard.judge(request, deadline=self._deadline)
+            except GuardError as error:
+                deaths += 1
+                if deaths > MAX_RESTARTS:
+                    return None, f"The guard {error}."
+            else:
+                return result, result.detail
+
     async def _calibrate(self, guard: GuardClient) -> None:
-        request = self._judge.calibrate_request("calibrate", self._cache)
+        request = self._duties.calibration()
         if request is None:
             return
         self._judge.note("The device's noise is being measured first.")
         result = await guard.judge(request, deadline=self._deadline)
         if result.calibration is None:
             raise GuardDied("returned no calibration")
-        self._judge.calibrated(result)
+        self._duties.calibrated(result)
 
     async def _judge_baseline(self, guard: GuardClient) -> None:
         request = self._judge.baseline_request("baseline-reference", self._cache)
@@ -132,7 +179,8 @@ class Dispatcher:
         except GuardDied as error:
             self._judge.interrupted(claim, "guard_died", f"The guard died: {error}.")
         except GuardRefused as error:
-            self._judge.interrupted(claim, "guard_refused", f"The guard refused: {error}.")
+            cause: Cut = "record_failed" if error.code == "record_failed" else "guard_refused"
+            self._judge.interrupted(claim, cause, f"The guard refused: {error}.")
         except anyio.get_cancelled_exc_class():
             self._judge.interrupted(claim, "stopped", "The dispatcher was stopped.")
             raise

@@ -13,6 +13,13 @@ from kernelarc_guard.protocol import Result
 from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_guard.solution import Solution
 from kernelarc_mcp.host.settings import CampaignSettings
+from kernelarc_mcp.host.watch_events import (
+    CalibrationAsked,
+    Canary,
+    Quarantined,
+    Remeasured,
+    Suspected,
+)
 
 SEED: Final = "seed"
 """What the first record and an agent's first branch are called."""
@@ -141,7 +148,15 @@ class Interrupted(Model):
     """A judgement did not end; the submission is queued again, uncharged."""
 
     kind: Literal["interrupted"] = "interrupted"
-    cause: Literal["guard_died", "guard_refused", "dispatcher_lost", "stopped", "record_moved"]
+    cause: Literal[
+        "guard_died",
+        "guard_refused",
+        "dispatcher_lost",
+        "stopped",
+        "record_moved",
+        "record_drifted",
+        "record_failed",
+    ]
     detail: str
 
 
@@ -173,6 +188,9 @@ class Calibrated(Model):
     kind: Literal["calibrated"] = "calibrated"
     result: Result
     machine: str
+    """Boot of the machine whose clock its lease is on."""
+    description: str = ""
+    """The machine in words."""
 
 
 class Baselined(Model):
@@ -209,7 +227,12 @@ Body = Annotated[
     | Drafting
     | Calibrated
     | Baselined
-    | Concluded,
+    | Concluded
+    | CalibrationAsked
+    | Suspected
+    | Remeasured
+    | Canary
+    | Quarantined,
     Field(discriminator="kind"),
 ]
 BODY: TypeAdapter[Body] = TypeAdapter(Body)
@@ -285,6 +308,8 @@ __all__ = [
     "Baselined",
     "Body",
     "Calibrated",
+    "CalibrationAsked",
+    "Canary",
     "Concluded",
     "Confirmed",
     "Created",
@@ -294,12 +319,15 @@ __all__ = [
     "Interrupted",
     "Judging",
     "Proposal",
+    "Quarantined",
     "Registered",
+    "Remeasured",
     "Row",
     "Screened",
     "Settled",
     "Staked",
     "Submitted",
+    "Suspected",
     "canonical",
     "read",
     "seal",

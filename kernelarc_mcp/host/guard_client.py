@@ -16,12 +16,10 @@ from pydantic import ValidationError
 
 from kernelarc_guard.protocol import (
     ANSWER,
-    Calibrate,
-    Confirm,
     Progress,
     Refusal,
+    Request,
     Result,
-    Screen,
 )
 
 MAX_LINE: Final = 64 << 20
@@ -42,6 +40,11 @@ class GuardDied(GuardError):
 
 class GuardRefused(GuardError):
     """The guard could not judge: the request, the problem, the record or the machine is at fault."""
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        """As in the guard's refusal: `record_failed`, `anchor_failed` or empty."""
 
 
 class GuardClient:
@@ -77,7 +80,7 @@ class GuardClient:
 
     async def judge(
         self,
-        request: Calibrate | Screen | Confirm,
+        request: Request,
         *,
         deadline: float,
         on_progress: OnProgress | None = None,
@@ -110,9 +113,7 @@ class GuardClient:
         async with self._lock:
             await self._end(self._grace)
 
-    async def _exchange(
-        self, request: Calibrate | Screen | Confirm, on_progress: OnProgress | None
-    ) -> Result:
+    async def _exchange(self, request: Request, on_progress: OnProgress | None) -> Result:
         process = await self._running()
         assert process.stdin is not None and self._answers is not None
         answers = self._answers
@@ -153,7 +154,7 @@ class GuardClient:
                 case Result():
                     return answer
                 case Refusal():
-                    return GuardRefused(answer.error)
+                    return GuardRefused(answer.error, answer.code)
 
     async def _running(self) -> Process:
         if self._process is not None and self._process.returncode is None:

@@ -4,27 +4,29 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernelarc_guard.decide import Calibration
-from kernelarc_guard.protocol import Calibrate, Confirm, Progress, Result, Screen
+from kernelarc_guard.protocol import Confirm, Progress, Result, Screen
 from kernelarc_guard.reasons import STAGES
 from kernelarc_guard.solution import Solution
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.events import (
+    SEED,
     Baselined,
-    Calibrated,
     Confirmed,
     Interrupted,
     Judging,
     Screened,
     Staked,
+    Suspected,
 )
 from kernelarc_mcp.host.journal import Writer
 from kernelarc_mcp.host.replay import MAX_RESTARTS
 from kernelarc_mcp.host.settle import append_settled, guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt
 from kernelarc_mcp.host.submit import solution_of
+from kernelarc_mcp.host.watching import drifted
 from kernelarc_mcp.host.workspace import write_workspace
 
-Cut = Literal["guard_died", "guard_refused", "dispatcher_lost", "stopped"]
+Cut = Literal["guard_died", "guard_refused", "record_failed", "dispatcher_lost", "stopped"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Claim:
     against: str
     record: Solution
     candidate: Solution
+    anchor: Solution | None
+    """The seed, to be measured along in a confirmation; None where it is the record."""
     calibration: Calibration | None
     stake: float
     known_binaries: dict[str, str]
@@ -61,12 +65,12 @@ class Judge:
     def claim(self) -> Claim | None:
         """Take the next queued submission, or return None where the queue is empty."""
         with self.campaign.journal.reading() as state:
-            if not state.queue():
+            if state.quarantined or not state.queue():
                 return None
         with self.campaign.journal.writing() as writer:
             state = writer.state
             queue = state.queue()
-            if not queue:
+            if state.quarantined or not queue:
                 return None
             attempt = state.attempts[queue[0]]
             judging = Judging(
@@ -83,6 +87,7 @@ class Judge:
                 against=judging.against,
                 record=solution_of(self.campaign, state, judging.against),
                 candidate=solution_of(self.campaign, state, attempt.ticket),
+                anchor=None if judging.against == SEED else state.campaign.seed,
                 calibration=state.calibration,
                 stake=judging.stake,
                 known_binaries=dict(state.binaries),
@@ -110,7 +115,17 @@ class Judge:
     def confirmed(self, claim: Claim, result: Result) -> None:
         """Store the confirmation and settle it, or queue it again where the record has moved."""
         with self.campaign.journal.writing() as writer:
+            state = writer.state
+            drift = drifted(state, state.attempts[claim.ticket], result)
             writer.append(Confirmed(result=result), claim.agent, claim.ticket)
+            if state.drift_due:
+                writer.append(
+                    Suspected(record=claim.against, reason="record_drifted", detail=drift)
+                )
+                if result.verdict == "KEEP" and not state.attempts[claim.ticket].drift_repeat:
+                    again = Interrupted(cause="record_drifted", detail=drift)
+                    writer.append(again, claim.agent, claim.ticket)
+                    return
             record = writer.state.record.ticket
             if result.verdict == "KEEP" and record != claim.against:
                 moved = Interrupted(
@@ -123,21 +138,23 @@ class Judge:
         self._restore(claim)
 
     def interrupted(self, claim: Claim, cause: Cut, detail: str) -> None:
-        """Queue a cut-off judgement again; after two restarts the guard is lost: REVERT."""
+        """Queue a cut-off judgement again; after two restarts the guard is lost: REVERT.
+
+        A record that failed is suspected: it may have been the candidate's doing, so it is measured
+        again without one. The seed is never suspect.
+        """
         with self.campaign.journal.writing() as writer:
             attempt = writer.state.attempts[claim.ticket]
-            at_fault = cause in ("guard_died", "guard_refused")
+            if cause == "record_failed" and claim.against == writer.state.record.ticket != SEED:
+                suspected = Suspected(record=claim.against, reason="record_failed", detail=detail)
+                writer.append(suspected)
+            at_fault = cause in ("guard_died", "guard_refused", "record_failed")
             if at_fault and attempt.deaths >= MAX_RESTARTS:
                 append_settled(writer, attempt, guard_lost(attempt, detail))
             else:
                 cut = Interrupted(cause=cause, detail=detail)
                 writer.append(cut, claim.agent, claim.ticket)
         self._restore(claim)
-
-    def calibrated(self, result: Result) -> None:
-        """Store the campaign's calibration."""
-        with self.campaign.journal.writing() as writer:
-            writer.append(Calibrated(result=result, machine=self._machine))
 
     def baselined(self, name: str, result: Result | None, detail: str) -> None:
         """Store what a known solution was judged like."""
@@ -160,23 +177,6 @@ class Judge:
     def note(self, message: str) -> None:
         """Say to everybody why nothing is judged at the moment; empty: all is well."""
         self._write_progress("", None, 0, message)
-
-    def calibrate_request(self, identity: str, cache_dir: str) -> Calibrate | None:
-        """Return the request for the campaign's calibration, or None where it has one."""
-        with self.campaign.journal.reading() as state:
-            if state.calibration is not None:
-                return None
-            settings = self.campaign.settings
-            return Calibrate(
-                id=identity,
-                device=settings.device,
-                cache_dir=cache_dir,
-                schedule=settings.schedule,
-                problem=self.campaign.problem,
-                record=state.campaign.seed,
-                pairs=settings.schedule.calibration_pairs,
-                parameters=settings.parameters,
-            )
 
     def baseline_request(self, identity: str, cache_dir: str) -> Screen | None:
         """Return the request that judges the reference as a baseline, or None where it was."""
@@ -233,6 +233,7 @@ class Judge:
             problem=self.campaign.problem,
             record=claim.record,
             candidate=claim.candidate,
+            anchor=claim.anchor,
             parameters=settings.parameters,
             calibration=calibration,
             stake=stake,

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from statistics import variance
 from typing import Final
 
+from kernelarc_guard.apart import ROUNDS, contradiction
 from kernelarc_guard.decide import (
     Calibration,
+    Decision,
     Parameters,
     pair_value,
     replay_confirm,
@@ -16,6 +18,7 @@ from kernelarc_guard.decide import (
 )
 from kernelarc_guard.pairs import Block
 from kernelarc_guard.protocol import Lease, PairTimes, Result
+from kernelarc_guard.ratios import anchored
 
 _DECIDED: Final = frozenset(
     {
@@ -65,8 +68,32 @@ def recheck(
             f"its pairs give {again.outcome} ({again.mean_percent:+.3f} %), it records"
             f" {decision.outcome} ({decision.mean_percent:+.3f} %)"
         )
-    findings += _verdict_findings(result, again.outcome, again.reason)
+    try:
+        findings += _anchor_findings(result, weights)
+        denied = _contradicted(result, again, weights)
+    except ValueError as error:
+        return [*findings, f"its pairs have no value: {error}"]
+    outcome, reason = ("ACCEPT", "gain_not_confirmed") if denied else (again.outcome, again.reason)
+    findings += _verdict_findings(result, outcome, reason)
+    if result.verdict == "KEEP" and len(result.apart) != ROUNDS:
+        findings.append(f"a KEEP takes {ROUNDS} rounds with the arms in separate lifetimes")
     return findings
+
+
+def _anchor_findings(result: Result, weights: Sequence[float]) -> list[str]:
+    if result.op != "confirm":
+        return []
+    triples = [[(b.record, b.candidate, b.anchor) for b in pair.blocks] for pair in result.pairs]
+    again = anchored(triples, weights)
+    return [] if again == result.anchored else ["its pairs give other ratios to the anchor"]
+
+
+def _contradicted(result: Result, decision: Decision, weights: Sequence[float]) -> bool:
+    """Say whether a proven gain does not stand with the arms in separate lifetimes."""
+    if decision.outcome != "KEEP" or result.calibration is None:
+        return False
+    rounds = [pair_value(blocks_of(pair), weights) for pair in result.apart]
+    return contradiction(rounds, decision, result.calibration) is not None
 
 
 def _verdict_findings(result: Result, outcome: str, reason: str | None) -> list[str]:

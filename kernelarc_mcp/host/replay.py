@@ -1,6 +1,7 @@
 """Replaying the ledger: what each kind of row changes, and which rows cannot follow one another."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from kernelarc_guard.protocol import Result
@@ -10,6 +11,8 @@ from kernelarc_mcp.host.events import (
     AgentAdded,
     Baselined,
     Calibrated,
+    CalibrationAsked,
+    Canary,
     Concluded,
     Confirmed,
     Created,
@@ -17,12 +20,16 @@ from kernelarc_mcp.host.events import (
     Event,
     Interrupted,
     Judging,
+    Quarantined,
     Registered,
+    Remeasured,
     Screened,
     Settled,
     Staked,
     Submitted,
+    Suspected,
 )
+from kernelarc_mcp.host.inconsistent import Inconsistent, expect
 from kernelarc_mcp.host.plateau import CORRECT_REVERTS, draft_lens, first_lens, is_due
 from kernelarc_mcp.host.state import (
     AgentStanding,
@@ -31,17 +38,12 @@ from kernelarc_mcp.host.state import (
     CampaignState,
     RecordStep,
 )
+from kernelarc_mcp.host.watching import apply_calibrated, apply_watch, drifted
+
+__all__ = ["MAX_RESTARTS", "Inconsistent", "apply", "replay"]
 
 MAX_RESTARTS: Final = 2
 """How often a judgement that the guard did not survive starts again."""
-
-
-class Inconsistent(Exception):
-    """A row that cannot follow the rows before it."""
-
-    def __init__(self, seq: int, message: str) -> None:
-        super().__init__(f"event row {seq}: {message}")
-        self.seq = seq
 
 
 def replay(events: Iterable[Event]) -> CampaignState:
@@ -54,11 +56,15 @@ def replay(events: Iterable[Event]) -> CampaignState:
 
 def apply(state: CampaignState, event: Event) -> None:
     """Bring the state from one row to the next; raise Inconsistent where the row cannot be."""
-    _expect(event, event.seq == state.seq + 1, f"follows row {state.seq}")
+    expect(event, event.seq == state.seq + 1, f"follows row {state.seq}")
     body = event.body
-    _expect(event, isinstance(body, Created) == (event.seq == 1), "only the first row creates")
+    expect(event, isinstance(body, Created) == (event.seq == 1), "only the first row creates")
+    if state.drift_due:
+        expect(event, isinstance(body, Suspected), f"{state.drift_due} had to be suspected first")
+    if state.quarantine_due:
+        expect(event, isinstance(body, Quarantined), "the device had to be quarantined first")
     if state.draft_due:
-        _expect(
+        expect(
             event,
             isinstance(body, Drafting) and event.agent == state.draft_due,
             f"{state.draft_due} had to be sent drafting first",
@@ -87,23 +93,19 @@ def apply(state: CampaignState, event: Event) -> None:
         case Drafting():
             _drafting(state, event, body)
         case Calibrated():
-            _expect(event, body.result.calibration is not None, "holds no calibration")
-            state.calibration = body.result.calibration
+            apply_calibrated(state, event, body)
             _seed_times(state, body.result)
         case Baselined():
             _baselined(state, event, body)
         case Concluded():
             attempt = _attempt(state, event, body.evidence)
-            _expect(event, attempt.agent == event.agent, "cites another agent's submission")
+            expect(event, attempt.agent == event.agent, "cites another agent's submission")
+        case CalibrationAsked() | Suspected() | Remeasured() | Canary() | Quarantined():
+            apply_watch(state, event, body)
     state.seq = event.seq
     state.head = event.hash
     if event.submission in state.attempts:
         state.attempts[event.submission].last_seq = event.seq
-
-
-def _expect(event: Event, holds: bool, message: str) -> None:
-    if not holds:
-        raise Inconsistent(event.seq, f"{event.body.kind}: {message}")
 
 
 def _agent(state: CampaignState, event: Event) -> AgentStanding:
@@ -122,7 +124,7 @@ def _attempt(state: CampaignState, event: Event, ticket: str) -> Attempt:
 
 def _created(state: CampaignState, event: Event, body: Created) -> None:
     settings = body.settings
-    _expect(event, bool(settings.lenses), "names no lens")
+    expect(event, bool(settings.lenses), "names no lens")
     state.created, state.created_at = body, event.at
     for position, name in enumerate(settings.agents):
         state.agents[name] = AgentStanding(name, settings.share(position))
@@ -136,8 +138,8 @@ def _created(state: CampaignState, event: Event, body: Created) -> None:
 
 def _agent_added(state: CampaignState, event: Event, body: AgentAdded) -> None:
     pool = state.campaign.settings.pool
-    _expect(event, event.agent not in state.agents, "the agent is there already")
-    _expect(event, (body.attempts is None) == pool, "attempts of its own exactly without a pool")
+    expect(event, event.agent not in state.agents, "the agent is there already")
+    expect(event, (body.attempts is None) == pool, "attempts of its own exactly without a pool")
     if not pool:
         # The newcomer's share comes out of the others': the campaign's error budget stays one.
         keep = len(state.agents) / (len(state.agents) + 1)
@@ -150,9 +152,9 @@ def _agent_added(state: CampaignState, event: Event, body: AgentAdded) -> None:
 
 def _registered(state: CampaignState, event: Event, body: Registered) -> None:
     standing = _agent(state, event)
-    _expect(event, not standing.lens, "the agent has a lens already")
+    expect(event, not standing.lens, "the agent has a lens already")
     expected = first_lens(state)
-    _expect(event, body.lens == expected, f"the least used lens was {expected}")
+    expect(event, body.lens == expected, f"the least used lens was {expected}")
     standing.lens = body.lens
     state.lens_use[body.lens] += 1
 
@@ -160,16 +162,16 @@ def _registered(state: CampaignState, event: Event, body: Registered) -> None:
 def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
     standing = _agent(state, event)
     ticket = event.submission
-    _expect(event, bool(standing.lens), "the agent has not registered")
-    _expect(event, ticket not in state.attempts and ticket not in ("", SEED), "ticket in use")
-    _expect(event, state.attempts_left(event.agent) > 0, "no attempt was left")
-    _expect(event, not state.limit_reached(event.at), "a limit was reached")
-    _expect(event, body.number == state.used + 1, f"attempt number {state.used + 1} was next")
+    expect(event, bool(standing.lens), "the agent has not registered")
+    expect(event, ticket not in state.attempts and ticket not in ("", SEED), "ticket in use")
+    expect(event, state.attempts_left(event.agent) > 0, "no attempt was left")
+    expect(event, not state.limit_reached(event.at), "a limit was reached")
+    expect(event, body.number == state.used + 1, f"attempt number {state.used + 1} was next")
     request = (event.agent, body.request_id)
-    _expect(event, request not in state.by_request, "the request was charged before")
+    expect(event, request not in state.by_request, "the request was charged before")
     episode = standing.episode if standing.drafting else 0
-    _expect(event, body.episode == episode, f"the drafting episode was {episode}")
-    _expect(event, body.lens == standing.lens, f"the agent's lens was {standing.lens}")
+    expect(event, body.episode == episode, f"the drafting episode was {episode}")
+    expect(event, body.lens == standing.lens, f"the agent's lens was {standing.lens}")
     attempt = Attempt(
         ticket=ticket,
         agent=event.agent,
@@ -194,11 +196,13 @@ def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
 
 def _judging(state: CampaignState, event: Event, body: Judging) -> None:
     attempt = _attempt(state, event, event.submission)
-    _expect(event, attempt.state == "queued", f"the submission is {attempt.state}")
-    _expect(event, attempt.agent == event.agent, "the submission is another agent's")
-    _expect(event, state.queue()[0] == attempt.ticket, f"{state.queue()[0]} was next")
-    _expect(event, body.against == state.record.ticket, f"the record is {state.record.ticket}")
-    _expect(event, body.stake == state.stake_of(attempt.agent), "the stake is another")
+    expect(event, attempt.state == "queued", f"the submission is {attempt.state}")
+    expect(event, attempt.agent == event.agent, "the submission is another agent's")
+    expect(event, not state.quarantined, "the device is quarantined")
+    expect(event, state.suspect is None, "the record has to be measured again first")
+    expect(event, state.queue()[0] == attempt.ticket, f"{state.queue()[0]} was next")
+    expect(event, body.against == state.record.ticket, f"the record is {state.record.ticket}")
+    expect(event, body.stake == state.stake_of(attempt.agent), "the stake is another")
     attempt.state = "judging"
     attempt.claims += 1
     attempt.against = body.against
@@ -210,14 +214,14 @@ def _judging(state: CampaignState, event: Event, body: Judging) -> None:
 
 def _in_judgement(state: CampaignState, event: Event) -> Attempt:
     attempt = _attempt(state, event, event.submission)
-    _expect(event, attempt.state == "judging", f"the submission is {attempt.state}")
+    expect(event, attempt.state == "judging", f"the submission is {attempt.state}")
     return attempt
 
 
 def _screened(state: CampaignState, event: Event, body: Screened) -> None:
     attempt = _in_judgement(state, event)
-    _expect(event, attempt.screen is None, "screened twice")
-    _expect(event, body.result.op == "screen", f"holds a {body.result.op}")
+    expect(event, attempt.screen is None, "screened twice")
+    expect(event, body.result.op == "screen", f"holds a {body.result.op}")
     attempt.screen = _without_pairs(body.result)
     _count_lease(state, body.result)
     if attempt.against == SEED:
@@ -226,62 +230,74 @@ def _screened(state: CampaignState, event: Event, body: Screened) -> None:
 
 def _staked(state: CampaignState, event: Event, body: Staked) -> None:
     attempt = _in_judgement(state, event)
-    _expect(
+    expect(
         event,
         attempt.screen is not None and attempt.screen.verdict is None,
         "the screen did not ask for a confirmation",
     )
-    _expect(event, attempt.reserved is None, "staked twice")
+    expect(event, attempt.reserved is None, "staked twice")
     share = state.share_of(attempt.agent)
     amount = state.stake_of(attempt.agent)
-    _expect(event, body.amount == amount, f"the stake was {amount!r}")
+    expect(event, body.amount == amount, f"the stake was {amount!r}")
     left = state.wealth[share] - amount
-    _expect(event, left >= 0 and body.wealth == left, f"the wealth left is {left!r}")
+    expect(event, left >= 0 and body.wealth == left, f"the wealth left is {left!r}")
     state.wealth[share] = left
     attempt.reserved = amount
 
 
 def _confirmed(state: CampaignState, event: Event, body: Confirmed) -> None:
     attempt = _in_judgement(state, event)
-    _expect(event, attempt.reserved is not None, "nothing was staked")
-    _expect(event, attempt.confirmation is None, "confirmed twice")
-    _expect(event, body.result.op == "confirm", f"holds a {body.result.op}")
-    _expect(event, body.result.verdict is not None, "has no verdict")
+    expect(event, attempt.reserved is not None, "nothing was staked")
+    expect(event, attempt.confirmation is None, "confirmed twice")
+    expect(event, body.result.op == "confirm", f"holds a {body.result.op}")
+    expect(event, body.result.verdict is not None, "has no verdict")
     attempt.confirmation = _without_pairs(body.result)
     _count_lease(state, body.result)
+    # Two judgements may have been open when the first of them showed the drift.
+    if attempt.against == state.record.ticket and state.suspect is None:
+        if drifted(state, attempt, body.result):
+            state.drift_due = attempt.against
 
 
 def _interrupted(state: CampaignState, event: Event, body: Interrupted) -> None:
     attempt = _in_judgement(state, event)
     if body.cause == "record_moved":
-        _expect(event, attempt.against != state.record.ticket, "the record had not moved")
-        _expect(
+        expect(event, attempt.against != state.record.ticket, "the record had not moved")
+        expect(
             event,
             attempt.confirmation is not None and attempt.confirmation.verdict == "KEEP",
             "only a KEEP is compared again",
         )
         _return_stake(state, attempt)
+    if body.cause == "record_drifted":
+        kept = attempt.confirmation is not None and attempt.confirmation.verdict == "KEEP"
+        expect(event, kept, "only a KEEP is compared again")
+        suspect = state.suspect is not None and state.suspect.record == attempt.against
+        expect(event, suspect and not attempt.drift_repeat, "the record was not suspected now")
+        attempt.drift_repeat = True
+        _return_stake(state, attempt)
     # Otherwise a stake that was out is lost: the confirmation may have been seen.
     attempt.reserved = None
-    attempt.deaths += body.cause in ("guard_died", "guard_refused")
+    attempt.deaths += body.cause in ("guard_died", "guard_refused", "record_failed")
     attempt.state = "queued"
 
 
 def _settled(state: CampaignState, event: Event, body: Settled) -> None:
     attempt = _attempt(state, event, event.submission)
     standing = _agent(state, event)
-    _expect(event, attempt.agent == event.agent, "the submission is another agent's")
-    _expect(event, attempt.state != "done", "settled twice")
+    expect(event, attempt.agent == event.agent, "the submission is another agent's")
+    expect(event, attempt.state != "done", "settled twice")
     try:
         check_outcome(body.verdict, body.reason, body.stage)
     except ValueError as error:
         raise Inconsistent(event.seq, f"settled: {error}") from error
-    _expect(
+    expect(
         event,
         attempt.state == "judging" or body.stage in ("envelope", "duplicate"),
         "only a judgement gives this verdict",
     )
     _check_verdict(event, attempt, body)
+    state.judged += attempt.state == "judging"
     attempt.state = "done"
     attempt.verdict, attempt.reason, attempt.stage = body.verdict, body.reason, body.stage
     attempt.detail, attempt.duplicate_of = body.detail, body.duplicate_of
@@ -290,8 +306,8 @@ def _settled(state: CampaignState, event: Event, body: Settled) -> None:
     standing.verdicts[body.verdict] += 1
     _forget_unjudged(state, attempt)
     if body.verdict == "KEEP":
-        _expect(event, attempt.against == state.record.ticket, "the record had moved")
-        _move_record(state, attempt)
+        expect(event, attempt.against == state.record.ticket, "the record had moved")
+        _move_record(state, event, attempt)
         _return_stake(state, attempt)
     attempt.reserved = None
     _count_plateau(standing, attempt, body)
@@ -305,9 +321,9 @@ def _check_verdict(event: Event, attempt: Attempt, body: Settled) -> None:
     if attempt.state != "judging":
         return
     if body.reason == "guard_lost":
-        _expect(event, attempt.deaths >= MAX_RESTARTS, "the guard may be restarted first")
+        expect(event, attempt.deaths >= MAX_RESTARTS, "the guard may be restarted first")
         return
-    _expect(
+    expect(
         event,
         result is not None
         and (body.verdict, body.reason, body.stage)
@@ -329,18 +345,27 @@ def _forget_unjudged(state: CampaignState, attempt: Attempt) -> None:
             state.binaries.setdefault(answer.binary, attempt.ticket)
 
 
-def _move_record(state: CampaignState, attempt: Attempt) -> None:
+def _move_record(state: CampaignState, event: Event, attempt: Attempt) -> None:
     result = attempt.confirmation
     assert result is not None and result.decision is not None
-    total = state.record.speedup * result.decision.speedup
+    expect(event, result.anchored is not None, "a KEEP comes with its ratio to the seed")
+    assert result.anchored is not None
+    over_seed = result.anchored.candidate
     times = {w.uuid: w.candidate_us for w in result.workloads if w.candidate_us is not None}
     state.records.append(
         RecordStep(
-            attempt.ticket, attempt.agent, total, result.decision.lower, attempt.number, times
+            attempt.ticket,
+            attempt.agent,
+            over_seed.ratio,
+            result.decision.lower,
+            attempt.number,
+            times,
+            gain=result.decision.speedup,
+            over_seed=over_seed,
         )
     )
     standing = state.agents[attempt.agent]
-    standing.best = total if standing.best is None else max(standing.best, total)
+    standing.best = max(over_seed.ratio, standing.best or 0.0)
 
 
 def _return_stake(state: CampaignState, attempt: Attempt) -> None:
@@ -371,10 +396,10 @@ def _count_plateau(standing: AgentStanding, attempt: Attempt, body: Settled) -> 
 
 def _drafting(state: CampaignState, event: Event, body: Drafting) -> None:
     standing = _agent(state, event)
-    _expect(event, state.draft_due == event.agent, "the plateau was not reached")
-    _expect(event, body.episode == standing.episode + 1, "episodes are numbered")
+    expect(event, state.draft_due == event.agent, "the plateau was not reached")
+    expect(event, body.episode == standing.episode + 1, "episodes are numbered")
     expected = draft_lens(state, standing)
-    _expect(event, body.lens == expected, f"the least used other lens was {expected}")
+    expect(event, body.lens == expected, f"the least used other lens was {expected}")
     standing.drafting = True
     standing.episode = body.episode
     standing.lens = body.lens
@@ -383,7 +408,7 @@ def _drafting(state: CampaignState, event: Event, body: Drafting) -> None:
 
 
 def _baselined(state: CampaignState, event: Event, body: Baselined) -> None:
-    _expect(event, body.name not in state.baselined, "judged twice")
+    expect(event, body.name not in state.baselined, "judged twice")
     state.baselined.add(body.name)
     decision = body.result.decision if body.result is not None else None
     speedup = None if decision is None else decision.speedup
@@ -397,9 +422,7 @@ def _seed_times(state: CampaignState, result: Result) -> None:
     times = {w.uuid: w.record_us for w in result.workloads if w.record_us is not None}
     first = state.records[0]
     if not first.microseconds:
-        state.records[0] = RecordStep(
-            first.ticket, first.agent, first.speedup, first.lower, first.number, times
-        )
+        state.records[0] = replace(first, microseconds=times)
 
 
 def _count_lease(state: CampaignState, result: Result) -> None:

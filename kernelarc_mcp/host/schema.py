@@ -56,5 +56,11 @@ def m002_progress_and_tokens(db: Database) -> None:
     )
 
 
-KNOWN: Final = frozenset({"m001_ledger", "m002_progress_and_tokens"})
+@migrations()
+def m003_withdrawn_records(db: Database) -> None:
+    """Let a record be withdrawn."""
+    db.conn.execute("ALTER TABLE record ADD COLUMN withdrawn TEXT NOT NULL DEFAULT ''")
+
+
+KNOWN: Final = frozenset({"m001_ledger", "m002_progress_and_tokens", "m003_withdrawn_records"})
 """Migrations this version knows; a database with others was written by a newer one."""

@@ -55,6 +55,10 @@ class CampaignSettings(Model):
     )
     """Of the KEEP rule; `wealth` is the campaign's error budget."""
     schedule: Schedule = Schedule()
+    calibration_nurseries: int = Field(default=1, ge=1, le=100)
+    """Of the campaign's own calibration; three or more reveal a bias all pairs of one share."""
+    canary_rate: float = Field(default=0.1, ge=0, le=1)
+    """Canaries per judged submission, A/A and planted delays in turn; 0: none."""
     gpu_seconds: float | None = Field(default=None, gt=0)
     """Stop when the device was held this long for submissions."""
     wall_seconds: float | None = Field(default=None, gt=0)

@@ -7,8 +7,16 @@ from typing import Literal
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.protocol import Result
+from kernelarc_guard.ratios import Ratio
 from kernelarc_guard.reasons import Stage, Verdict
-from kernelarc_mcp.host.events import GENESIS, SEED, Created, Proposal
+from kernelarc_mcp.host.events import (
+    GENESIS,
+    SEED,
+    CalibrationAsked,
+    Created,
+    Proposal,
+    Suspected,
+)
 
 Progress = Literal["queued", "judging", "done"]
 
@@ -61,6 +69,8 @@ class Attempt:
     deaths: int = 0
     """Judgements cut off by a guard that died or refused."""
     claims: int = 0
+    drift_repeat: bool = False
+    """Compared again once because the record it beat had drifted."""
     screen: Result | None = None
     """Without its pairs."""
     confirmation: Result | None = None
@@ -82,12 +92,28 @@ class RecordStep:
     ticket: str
     agent: str | None
     speedup: float
-    """Over the seed: the product of confirmed gains."""
+    """Over the seed, measured beside it in the confirming comparison."""
     lower: float | None
-    """Lower bound of the confirming gain over the record before it."""
+    """Lower bound of `gain`."""
     number: int
     microseconds: dict[str, float]
     """Workload uuid -> median of the record in the comparison that made it one."""
+    gain: float | None = None
+    """Confirmed gain over the record before it; None for the seed."""
+    over_seed: Ratio | None = None
+    """`speedup` with its spread; None for the seed."""
+    withdrawn: str = ""
+    """Reason code; empty while it may stand."""
+
+
+@dataclass(frozen=True)
+class CanaryStep:
+    """One canary."""
+
+    sort: Literal["same", "delayed"]
+    planted: float
+    p_value: float | None
+    """None where nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +150,22 @@ class CampaignState:
     device_ns: int = 0
     """How long the device was held for submissions."""
     extra_attempts: int = 0
+    judged: int = 0
+    """Submissions that were claimed and have a verdict."""
+    calibration_machine: str = ""
+    """What the calibration was measured on, in words."""
+    calibration_asked: CalibrationAsked | None = None
+    suspect: Suspected | None = None
+    """The record has to be measured again before anything else is judged."""
+    drift_due: str = ""
+    """Record that the next row must suspect."""
+    canaries: list[CanaryStep] = field(default_factory=list)
+    canaries_before: int = 0
+    """How many of them were before the last calibration."""
+    quarantined: str = ""
+    """Why nothing is judged; empty where the device is trusted."""
+    quarantine_due: str = ""
+    """Why the next row must quarantine the device."""
     draft_due: str = ""
     """Agent that the next row must send drafting."""
 
@@ -136,8 +178,12 @@ class CampaignState:
 
     @property
     def record(self) -> RecordStep:
-        """Return the record that stands."""
-        return self.records[-1]
+        """Return the record that stands: the last one that was not withdrawn."""
+        return next(step for step in reversed(self.records) if not step.withdrawn)
+
+    def step_of(self, ticket: str) -> RecordStep | None:
+        """Return what a submission was as a record, withdrawn or not; None where it was none."""
+        return next((step for step in self.records if step.ticket == ticket), None)
 
     @property
     def used(self) -> int:

@@ -3,13 +3,14 @@
 from kernelarc_guard.judgement import merged_stages, merged_workloads
 from kernelarc_guard.reasons import STAGES, Stage
 from kernelarc_mcp.host.advice import after_verdict
+from kernelarc_mcp.host.board_parts import ratio_view
 from kernelarc_mcp.host.budget import directive
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import NotAllowed, NotYours, UnknownAgent, UnknownTicket
 from kernelarc_mcp.host.events import SEED, Settled
 from kernelarc_mcp.host.settle import append_settled
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState
-from kernelarc_mcp.views import AgentState, SubmissionView
+from kernelarc_mcp.views import AgentState, NumbersView, SubmissionView
 
 
 def standing_of(state: CampaignState, agent: str) -> AgentStanding:
@@ -113,6 +114,7 @@ def _view(
         detail=attempt.detail,
         speedup=attempt.speedup,
         lower=attempt.lower,
+        numbers=_numbers(state, attempt) if attempt.state == "done" else None,
         stages={str(stage): done for stage, done in merged_stages(results).items()},
         workloads=merged_workloads(results),
         build=[] if last is None else last.build,
@@ -122,6 +124,31 @@ def _view(
         protection={} if last is None else last.protection,
         state_after=agent_state(state, attempt.agent, now),
         next_step=after_verdict(state, attempt, attempt.agent, now, workspace),
+    )
+
+
+def _numbers(state: CampaignState, attempt: Attempt) -> NumbersView | None:
+    confirmation = attempt.confirmation
+    last = confirmation or attempt.screen
+    if last is None or last.decision is None:
+        return None
+    decided, screened = last.decision, attempt.screen and attempt.screen.decision
+    over_seed = None if last.anchored is None else last.anchored.candidate
+    return NumbersView(
+        speedup=decided.speedup,
+        lower=decided.lower,
+        over_seed=ratio_view(over_seed),
+        pairs=decided.pairs,
+        blocks=decided.blocks,
+        screen_pairs=screened.pairs if screened else 0,
+        confirm_pairs=decided.pairs if confirmation else 0,
+        stake=decided.stake,
+        staked=confirmation is not None,
+        wealth_left=state.wealth[state.share_of(attempt.agent)],
+        delta_percent=decided.delta,
+        band_percent=decided.band,
+        goal_percent=decided.goal,
+        resolution_percent=decided.resolution,
     )
 
 

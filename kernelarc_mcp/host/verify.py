@@ -15,9 +15,11 @@ from kernelarc_mcp.host.events import (
     GENESIS,
     Baselined,
     Calibrated,
+    Canary,
     Confirmed,
     Created,
     Event,
+    Remeasured,
     Row,
     Screened,
     Settled,
@@ -32,6 +34,9 @@ from kernelarc_mcp.host.replay import Inconsistent, apply
 from kernelarc_mcp.host.settle import guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt, CampaignState
 from kernelarc_mcp.host.submit import envelope_of, sources_of
+
+_MEASURED = (Screened, Confirmed, Calibrated, Baselined, Remeasured, Canary)
+"""Rows that may hold a lease."""
 
 
 def verify(folder: Path) -> list[str]:
@@ -145,6 +150,8 @@ class _Replay:
             case Confirmed():
                 attempt = self.state.attempts[event.submission]
                 self._judged(event, event.body, attempt.machine, attempt.reserved or 0.0)
+            case Remeasured() | Canary():
+                self._hold(event, event.body.machine)
             case _:
                 pass
 
@@ -233,7 +240,7 @@ class _Replay:
 
     def _hold(self, event: Event, machine: str) -> None:
         body = event.body
-        if isinstance(body, Screened | Confirmed | Calibrated | Baselined):
+        if isinstance(body, _MEASURED):
             lease = body.result.lease if body.result is not None else None
             if lease is not None:
                 self.leases.append(Held(event.seq, machine, lease))

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kernelarc_guard.decide import Decision
 from kernelarc_guard.protocol import Result
+from kernelarc_guard.ratios import Anchored, ratio_of
 from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_guard.solution import reference_solution
 from kernelarc_mcp.host.budget import directive
@@ -100,6 +101,7 @@ def confirm_result(name: str) -> Result:
         reason=reason,
         stage="timing",
         decision=decision(verdict, reason, 5.0),
+        anchored=Anchored(record=None, candidate=ratio_of([4.9, 5.1])),
     )
 
 

@@ -1,0 +1,185 @@
+"""`calibrate`: measure what the noise of a problem on a device is, and what gain it can resolve."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+from filelock import Timeout
+from rich.status import Status
+
+from kernelarc_guard.decide import Calibration
+from kernelarc_guard.devices import default_parameters
+from kernelarc_guard.problem import Problem, read_problem
+from kernelarc_guard.protocol import Calibrate, Progress, Schedule
+from kernelarc_guard.solution import Solution
+from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
+from kernelarc_mcp.calibrations import CalibrationCache
+from kernelarc_mcp.cli.console import UserError, err, out, print_json
+from kernelarc_mcp.cli.options import (
+    Device,
+    GuardPython,
+    Json,
+    RecordOption,
+    Workloads,
+    guard_python,
+    problem_folder,
+    record_of,
+)
+from kernelarc_mcp.cli.plot import strip_plot
+from kernelarc_mcp.host.dispatcher import Dispatcher, machine_id
+from kernelarc_mcp.host.duties import Duties
+from kernelarc_mcp.host.guard_client import GuardClient, GuardError
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.ledger import FILE
+from kernelarc_mcp.host.submit import solution_of
+from kernelarc_mcp.machine import describe_machine
+from kernelarc_mcp.noise import warnings
+
+DEADLINE = 6 * 3600.0
+
+
+def calibrate(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="Calibrate a campaign again, which releases a quarantined device.",
+            show_default=False,
+        ),
+    ] = None,
+    problem: Annotated[
+        str,
+        typer.Option(
+            "--problem", metavar="NAME|DIR", help="A problem of the library, or a problem folder."
+        ),
+    ] = "",
+    record: RecordOption = None,
+    device: Device = "cpu",
+    nurseries: Annotated[
+        int,
+        typer.Option(
+            min=1, max=100, help="Nurseries; 3 or more reveal a bias that all pairs of one share."
+        ),
+    ] = 12,
+    pairs: Annotated[int, typer.Option(min=2, max=1000, help="Pairs in each nursery.")] = 8,
+    workloads: Workloads = "workload.jsonl",
+    guard: GuardPython = "",
+    as_json: Json = False,
+) -> None:
+    """Compare a solution with itself over several nurseries: noise, shared bias, smallest gain.
+
+    The result is stored for `evaluate` and shown by `doctor`; with DIR it is the campaign's.
+    """
+    python = guard_python(guard)
+    if (folder is None) == (not problem):
+        raise UserError("calibrate: give --problem, or the directory of a campaign")
+    if folder is not None:
+        _campaign(folder, python, nurseries, pairs, as_json)
+        return
+    read = read_problem(problem_folder(problem), workloads)
+    solution = record_of(record, read)
+    request = Calibrate(
+        id="calibrate",
+        device=device,
+        cache_dir=str(build_cache()),
+        schedule=Schedule(),
+        problem=read,
+        record=solution,
+        pairs=pairs,
+        nurseries=nurseries,
+        parameters=default_parameters(device),
+    )
+    with err.status("starting the guard") as status:
+        try:
+            found = anyio.run(_measure, request, python, status)
+        except GuardError as error:
+            raise UserError(
+                f"could not calibrate: {error} (guard: {python}, log: {guard_log()})"
+            ) from None
+    CalibrationCache(calibration_cache(), fresh=True).store(read, solution, found)
+    _show(found, read, solution, as_json)
+
+
+async def _measure(request: Calibrate, python: str, status: Status) -> Calibration:
+    def tell(progress: Progress) -> None:
+        status.update(progress.message)
+
+    async with GuardClient(python, guard_log()) as guard:
+        result = await guard.judge(request, deadline=DEADLINE, on_progress=tell)
+    if result.calibration is None:
+        raise GuardError("returned no calibration")
+    return result.calibration
+
+
+def _campaign(folder: Path, python: str, nurseries: int, pairs: int, as_json: bool) -> None:
+    if not (folder / FILE).is_file():
+        raise UserError(f"{folder}: no campaign here ({FILE} is missing)")
+    host = Host.open(folder)
+    try:
+        duties = Duties(host.campaign, machine_id(), str(host.folder / "cache"))
+        duties.ask_for_calibration(nurseries, pairs)
+        try:
+            with err.status("measuring"):
+                anyio.run(Dispatcher(host, python).run_calibration)
+        except Timeout:
+            said = "The server of this campaign measures it before it judges on."
+            if as_json:
+                print_json({"campaign": str(folder), "asked": True, "said": said})
+            else:
+                out.print(said)
+            return
+        except GuardError as error:
+            raise UserError(f"could not calibrate: {error} (guard: {python})") from None
+        with host.campaign.journal.reading() as state:
+            found, quarantined = state.calibration, state.quarantined
+            assert found is not None
+            record = solution_of(host.campaign, state, state.record.ticket)
+        _show(found, host.problem, record, as_json)
+        if quarantined and not as_json:
+            out.print(f"The device stays quarantined: {quarantined}", markup=False)
+    finally:
+        host.close()
+
+
+def _show(found: Calibration, problem: Problem, record: Solution, as_json: bool) -> None:
+    seen = warnings(found, "", datetime.now(UTC))
+    if as_json:
+        print_json(
+            {
+                "problem": problem.definition.name,
+                "record": record.name,
+                "machine": describe_machine(),
+                "calibration": found.model_dump(mode="json"),
+                "warnings": seen,
+            }
+        )
+        return
+    percent = "unknown" if found.resolution is None else f"{found.resolution:.2f} %"
+    shared = "not measured" if found.shared_bias is None else f"at most {found.shared_bias:.3f} %"
+    name = f"{problem.definition.name} on {found.device}: {record.name} against itself"
+    out.print(f"{name}, {found.at}", markup=False)
+    for what, value in (
+        ("pairs", f"{found.pairs} in {len(found.nurseries)} nurseries"),
+        (
+            "blocks per pair",
+            f"{found.blocks_screen} in a screen, {found.blocks_confirm} confirming",
+        ),
+        ("mean", f"{found.mean:+.3f} %"),
+        ("sd of a screening pair", f"{found.sd_screen:.3f} %"),
+        ("sd of a confirming pair", f"at most {found.sd_confirm:.3f} %"),
+        ("shared bias (sd)", shared),
+        ("delta: a KEEP proves more than", f"{found.delta:.3f} %"),
+        ("smallest gain a first confirmation finds", percent),
+    ):
+        out.print(f"  {what:<42}{value}", markup=False)
+    for line in strip_plot(found.values, found.nurseries):
+        out.print(line, markup=False)
+    out.print(found.note, markup=False)
+    verdict = (
+        "The path is biased; see the warning." if found.biased else "No bias of the path seen."
+    )
+    out.print(verdict, markup=False)
+    for warning in seen:
+        out.print(f"warning: {warning}", markup=False)

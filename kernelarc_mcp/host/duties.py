@@ -1,0 +1,167 @@
+"""What the dispatcher owes besides judging: calibrations, canaries, records measured again."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kernelarc_guard import decide
+from kernelarc_guard.protocol import Calibrate, Compare, Result
+from kernelarc_mcp.host.campaign import Campaign
+from kernelarc_mcp.host.events import (
+    Calibrated,
+    CalibrationAsked,
+    Canary,
+    Quarantined,
+    Remeasured,
+)
+from kernelarc_mcp.host.submit import solution_of
+from kernelarc_mcp.host.watching import canary_due, p_value_of, withdrawal
+from kernelarc_mcp.host.workspace import write_workspace
+from kernelarc_mcp.machine import describe_machine
+
+CANARY_PAIRS = 14
+REMEASURE_PAIRS = 14
+
+
+@dataclass(frozen=True)
+class CanaryPlan:
+    """A canary that is due."""
+
+    sort: Literal["same", "delayed"]
+    record: str
+    planted: float
+    request: Compare
+
+
+class Duties:
+    """The ledger's side of them; each method is one transaction or a look."""
+
+    def __init__(self, campaign: Campaign, machine: str, cache_dir: str) -> None:
+        self._campaign = campaign
+        self._machine = machine
+        self._cache = cache_dir
+
+    def ask_for_calibration(self, nurseries: int, pairs: int) -> None:
+        """Have the noise measured again, by whichever process is the dispatcher."""
+        with self._campaign.journal.writing() as writer:
+            writer.append(CalibrationAsked(nurseries=nurseries, pairs=pairs))
+
+    def calibration(self) -> Calibrate | None:
+        """Return the request of the calibration that is due, or None."""
+        settings = self._campaign.settings
+        with self._campaign.journal.reading() as state:
+            asked = state.calibration_asked
+            if state.calibration is not None and asked is None:
+                return None
+            nurseries = asked.nurseries if asked else settings.calibration_nurseries
+            pairs = asked.pairs if asked else settings.schedule.calibration_pairs
+            return Calibrate(
+                id="calibrate",
+                device=settings.device,
+                cache_dir=self._cache,
+                schedule=settings.schedule,
+                problem=self._campaign.problem,
+                record=solution_of(self._campaign, state, state.record.ticket),
+                pairs=pairs,
+                nurseries=nurseries,
+                parameters=settings.parameters,
+            )
+
+    def calibrated(self, result: Result) -> None:
+        """Store a calibration; an unbiased one releases a quarantined device."""
+        done = Calibrated(result=result, machine=self._machine, description=describe_machine())
+        with self._campaign.journal.writing() as writer:
+            writer.append(done)
+
+    def quarantine(self) -> str:
+        """Return why the device is quarantined, or an empty string."""
+        with self._campaign.journal.reading() as state:
+            return state.quarantined
+
+    def remeasurement(self) -> tuple[str, Compare] | None:
+        """Return the record that is suspect and the request that measures it against the seed."""
+        settings = self._campaign.settings
+        with self._campaign.journal.reading() as state:
+            suspect, calibration = state.suspect, state.calibration
+            if suspect is None or calibration is None:
+                return None
+            request = Compare(
+                id=f"remeasure-{suspect.record}",
+                device=settings.device,
+                cache_dir=self._cache,
+                schedule=settings.schedule,
+                problem=self._campaign.problem,
+                record=state.campaign.seed,
+                candidate=solution_of(self._campaign, state, suspect.record),
+                pairs=REMEASURE_PAIRS,
+                blocks=calibration.blocks_confirm,
+            )
+            return suspect.record, request
+
+    def remeasured(self, record: str, result: Result | None, detail: str) -> str:
+        """Store what a suspect record measured; return why it is withdrawn, or nothing."""
+        with self._campaign.journal.writing() as writer:
+            before = {a.name: a.branch for a in writer.state.agents.values()}
+            why = withdrawal(writer.state, record, result)
+            writer.append(
+                Remeasured(
+                    record=record,
+                    result=result,
+                    withdrawn=why,
+                    machine=self._machine,
+                    detail=detail,
+                )
+            )
+            moved = {
+                agent.name: solution_of(self._campaign, writer.state, agent.branch).sources
+                for agent in writer.state.agents.values()
+                if agent.branch != before[agent.name]
+            }
+        for agent, sources in moved.items():
+            write_workspace(self._campaign.workspace(agent), sources)
+        return why
+
+    def canary(self) -> CanaryPlan | None:
+        """Return the canary that is due: A/A and planted delays in turn."""
+        settings = self._campaign.settings
+        with self._campaign.journal.reading() as state:
+            calibration = state.calibration
+            if calibration is None or not canary_due(state):
+                return None
+            record = state.record.ticket
+            known = solution_of(self._campaign, state, record)
+            stake = settings.parameters.fraction * min(state.wealth.values())
+            number = len(state.canaries)
+            goal = decide.goal(settings.parameters, calibration, stake)
+            planted = min(goal, 100.0) if number % 2 else 0.0
+            request = Compare(
+                id=f"canary-{number + 1}",
+                device=settings.device,
+                cache_dir=self._cache,
+                schedule=settings.schedule,
+                problem=self._campaign.problem,
+                record=known,
+                candidate=known.model_copy(update={"name": f"candidate_{number + 1}"}),
+                pairs=CANARY_PAIRS,
+                blocks=calibration.blocks_confirm,
+                planted=planted,
+            )
+            return CanaryPlan("delayed" if planted else "same", record, planted, request)
+
+    def canaried(self, plan: CanaryPlan, result: Result | None, detail: str) -> str:
+        """Store a canary; quarantine the device where it completes an alarm, and return why."""
+        with self._campaign.journal.writing() as writer:
+            found = Canary(
+                sort=plan.sort,
+                record=plan.record,
+                planted=plan.planted,
+                result=result,
+                p_value=None,
+                machine=self._machine,
+                detail=detail,
+            )
+            p_value = p_value_of(writer.state, found)
+            writer.append(found.model_copy(update={"p_value": p_value}))
+            why = writer.state.quarantine_due
+            if why:
+                writer.append(Quarantined(detail=f"{why}."))
+        return why

@@ -1,0 +1,167 @@
+"""What the ledger's rows say about the device and about records that may have drifted; pure."""
+
+import math
+from dataclasses import replace
+
+from kernelarc_guard.canary import LEVEL, alarm, p_greater, p_two_sided
+from kernelarc_guard.pairs import pair_value
+from kernelarc_guard.protocol import Result
+from kernelarc_guard.ratios import Ratio, ratio_of, student
+from kernelarc_mcp.host.events import (
+    SEED,
+    Calibrated,
+    CalibrationAsked,
+    Canary,
+    Event,
+    Quarantined,
+    Remeasured,
+    Suspected,
+)
+from kernelarc_mcp.host.inconsistent import expect
+from kernelarc_mcp.host.state import Attempt, CampaignState, CanaryStep
+
+DRIFT_LEVEL = 0.01
+"""Chance that noise alone makes a record suspect in one confirmation."""
+SUSPECT = ("record_drifted", "record_failed")
+
+
+def shortfall(published: Ratio, now: Ratio, band: float) -> float | None:
+    """Return by how much (percent) a record fails its published ratio, where more than the band.
+
+    Shown, that is: the lower t-bound of the difference of both measurements exceeds the band.
+    """
+    missing = published.mean_percent - now.mean_percent
+    error = math.hypot(published.error_percent, now.error_percent)
+    lower = missing - student(DRIFT_LEVEL, min(published.pairs, now.pairs) - 1) * error
+    return missing if lower > band else None
+
+
+def drifted(state: CampaignState, attempt: Attempt, result: Result) -> str:
+    """Return in a sentence how a confirmation shows that its record has drifted, or nothing."""
+    step = state.step_of(attempt.against)
+    if step is None or step.over_seed is None or step.withdrawn:
+        return ""
+    if result.anchored is None or result.anchored.record is None:
+        return ""
+    now = result.anchored.record
+    missing = shortfall(step.over_seed, now, state.campaign.settings.parameters.band)
+    if missing is None:
+        return ""
+    return (
+        f"{step.ticket} was published at {step.over_seed.ratio:.4f} times the seed and measures"
+        f" {now.ratio:.4f} now ({missing:+.2f} % missing)."
+    )
+
+
+def values_of(state: CampaignState, result: Result) -> list[float]:
+    """Return the pair values (percent) of a comparison."""
+    weights = state.campaign.problem.weights()
+    return [
+        pair_value([(block.record, block.candidate) for block in pair.blocks], weights)
+        for pair in result.pairs
+    ]
+
+
+def withdrawal(state: CampaignState, ticket: str, result: Result | None) -> str:
+    """Return why a record that was measured again is withdrawn, or an empty string."""
+    if result is None:
+        return ""
+    if result.verdict is not None:
+        return "record_failed"
+    step = state.step_of(ticket)
+    if step is None or step.over_seed is None:
+        return ""
+    now = ratio_of(values_of(state, result))
+    band = state.campaign.settings.parameters.band
+    return "record_drifted" if shortfall(step.over_seed, now, band) is not None else ""
+
+
+def p_value_of(state: CampaignState, canary: Canary) -> float | None:
+    """Return the p-value that a canary's pairs have; None where it measured nothing."""
+    if canary.result is None or canary.result.verdict is not None:
+        return None
+    values = values_of(state, canary.result)
+    if canary.sort == "same":
+        return p_two_sided(values)
+    return p_greater([-value for value in values])
+
+
+def canary_due(state: CampaignState) -> bool:
+    """Say whether the campaign's rate asks for a canary now."""
+    rate = state.campaign.settings.canary_rate
+    # A hair above, so that 10 judged submissions are 1 whole canary at a rate of 0.1.
+    return state.calibration is not None and len(state.canaries) < int(state.judged * rate + 1e-9)
+
+
+def apply_watch(
+    state: CampaignState,
+    event: Event,
+    body: CalibrationAsked | Suspected | Remeasured | Canary | Quarantined,
+) -> None:
+    """Bring the state over a row about device, calibration or record."""
+    match body:
+        case CalibrationAsked():
+            state.calibration_asked = body
+        case Suspected():
+            expect(event, state.suspect is None, "a record is suspect already")
+            expect(event, body.record == state.record.ticket != SEED, "only the record is suspect")
+            drift_due = state.drift_due == body.record
+            expect(event, (body.reason == "record_drifted") == drift_due, "no drift was shown")
+            state.suspect, state.drift_due = body, ""
+        case Remeasured():
+            _remeasured(state, event, body)
+        case Canary():
+            _canary(state, event, body)
+        case Quarantined():
+            expect(event, bool(state.quarantine_due), "the canaries were no alarm")
+            state.quarantined, state.quarantine_due = body.detail, ""
+
+
+def apply_calibrated(state: CampaignState, event: Event, body: Calibrated) -> None:
+    """Take over a calibration: an unbiased one releases the device."""
+    calibration = body.result.calibration
+    expect(event, calibration is not None, "holds no calibration")
+    assert calibration is not None
+    again = state.calibration is None or state.calibration_asked is not None
+    expect(event, again, "nobody asked for another calibration")
+    state.calibration, state.calibration_machine = calibration, body.description
+    state.calibration_asked = None
+    state.canaries_before = len(state.canaries)
+    if not calibration.biased:
+        state.quarantined = ""
+
+
+def _remeasured(state: CampaignState, event: Event, body: Remeasured) -> None:
+    suspect = state.suspect
+    expect(event, suspect is not None and suspect.record == body.record, "it is not suspect")
+    expected = withdrawal(state, body.record, body.result)
+    expect(event, body.withdrawn == expected, f"its pairs say {expected or 'that it stands'}")
+    state.suspect = None
+    if not body.withdrawn:
+        return
+    position = next(i for i, step in enumerate(state.records) if step.ticket == body.record)
+    state.records[position] = replace(state.records[position], withdrawn=body.withdrawn)
+    for agent in state.agents.values():
+        own = [s.speedup for s in state.records if s.agent == agent.name and not s.withdrawn]
+        agent.best = max(own, default=None)
+        if agent.branch == body.record:
+            agent.branch, agent.restoring = state.record.ticket, True
+
+
+def _canary(state: CampaignState, event: Event, body: Canary) -> None:
+    expect(event, canary_due(state), "none was due")
+    expect(event, body.record == state.record.ticket, f"the record is {state.record.ticket}")
+    expect(event, (body.planted > 0) == (body.sort == "delayed"), "a delay is planted, or none")
+    p_value = p_value_of(state, body)
+    expect(event, body.p_value == p_value, f"its pairs have the p-value {p_value!r}")
+    state.canaries.append(CanaryStep(body.sort, body.planted, p_value))
+    if not state.quarantined:
+        state.quarantine_due = alarm(*recent_canaries(state))
+
+
+def recent_canaries(state: CampaignState) -> tuple[list[float], list[bool]]:
+    """Return the A/A p-values, and which delays were seen, since the last calibration."""
+    recent = state.canaries[state.canaries_before :]
+    known = [(one.sort, one.p_value) for one in recent if one.p_value is not None]
+    same = [p for sort, p in known if sort == "same"]
+    return same, [p <= LEVEL for sort, p in known if sort == "delayed"]

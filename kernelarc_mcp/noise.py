@@ -1,0 +1,61 @@
+"""A calibration as people read it: its age, what it resolves, and what to be warned of."""
+
+from datetime import datetime, timedelta
+
+from kernelarc_guard.decide import Calibration
+from kernelarc_mcp.machine import describe_machine
+from kernelarc_mcp.views import CalibrationView
+
+OLD = timedelta(days=7)
+"""From this age on a calibration is warned of."""
+
+
+def age_of(calibration: Calibration, now: datetime) -> timedelta:
+    """Return how long ago a calibration was measured."""
+    return now - datetime.fromisoformat(calibration.at)
+
+
+def calibration_view(calibration: Calibration, machine: str, now: datetime) -> CalibrationView:
+    """Return what to show of a calibration that was measured on `machine`; empty: not known."""
+    return CalibrationView(
+        at=calibration.at,
+        pairs=calibration.pairs,
+        nurseries=max(1, len(calibration.nurseries)),
+        blocks_per_pair=calibration.blocks_confirm,
+        sd_percent=calibration.sd_confirm,
+        mean_percent=calibration.mean,
+        shared_bias_percent=calibration.shared_bias,
+        delta_percent=calibration.delta,
+        resolution_percent=calibration.resolution,
+        biased=calibration.biased,
+        note=calibration.note,
+        warnings=warnings(calibration, machine, now),
+    )
+
+
+def warnings(calibration: Calibration, machine: str, now: datetime) -> list[str]:
+    """Return what speaks against trusting a calibration, one sentence each."""
+    found = []
+    age = age_of(calibration, now)
+    if age >= OLD:
+        found.append(f"It is {age.days} days old: calibrate again.")
+    here = describe_machine()
+    if machine and machine != here:
+        found.append(f"The machine changed: it was measured on {machine}, this is {here}.")
+    if calibration.biased:
+        found.append(
+            f"The path is biased: identical arms differ by {calibration.mean:+.3f} % on average,"
+            " more than chance explains. Do not trust verdicts here until that is repaired."
+        )
+    return found
+
+
+def one_line(calibration: Calibration) -> str:
+    """Return a calibration's numbers on one line."""
+    nurseries = max(1, len(calibration.nurseries))
+    smallest = "" if calibration.resolution is None else f"{calibration.resolution:.2f} %"
+    return (
+        f"{calibration.pairs} pairs in {nurseries} {'nursery' if nurseries == 1 else 'nurseries'},"
+        f" sd {calibration.sd_confirm:.2f} %, delta {calibration.delta:.2f} %,"
+        f" resolves {smallest or 'unknown'}"
+    )
