@@ -1,7 +1,10 @@
 """Smoke and correctness: one runner, every workload, against the float64 oracle (imports torch)."""
 
+from dataclasses import dataclass
+
 from kernelarc_guard.arm import Arm
-from kernelarc_guard.bench import Bench, Contestant
+from kernelarc_guard.bench import Bench, Contestant, Outputs
+from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.probes import Probes, observed
@@ -9,7 +12,17 @@ from kernelarc_guard.reasons import Stage
 from kernelarc_guard.report import Report
 
 
-def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report) -> Arm:
+@dataclass(frozen=True)
+class Tried:
+    """A runner that has made one call, and what that call gave."""
+
+    arm: Arm
+    workload: int
+    draw: Draw
+    outputs: Outputs
+
+
+def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report) -> Tried:
     """Load the candidate and run the smallest non-empty workload once; return its live runner.
 
     Values are not looked at here. Raises the report's Outcome where it fails.
@@ -21,22 +34,27 @@ def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report)
     except SolutionFault as fault:
         stage: Stage = "build" if fault.reason == "build_failed" else "smoke"
         raise report.failure(stage, fault) from None
+    draw = bench.drawer.draw(smallest)
     try:
-        arm.call(smallest, bench.drawer.draw(smallest))
-        arm.outputs(smallest)
+        arm.call(smallest, draw)
+        outputs = {name: one.clone() for name, one in arm.outputs(smallest).items()}
     except SolutionFault as fault:
         arm.close()
         raise report.failure("smoke", fault) from None
-    return arm
+    return Tried(arm, smallest, draw, outputs)
 
 
 def check_workloads(
-    bench: Bench, nursery: Nursery, candidate: Contestant, arm: Arm | None, report: Report
+    bench: Bench, nursery: Nursery, candidate: Contestant, tried: Tried, report: Report
 ) -> None:
     """Probe every workload; one workload's failure loses no other's result.
 
     Raises the report's Outcome for the first failure once all workloads were tried.
     """
+    arm: Arm | None = tried.arm
+    earlier: dict[int, list[Outputs]] = {}
+    if bench.judge(tried.workload, tried.outputs, bench.answer(tried.workload, tried.draw)).ok:
+        earlier[tried.workload] = [tried.outputs]
     first: SolutionFault | None = None
     slowest = (0, 0)
     try:
@@ -45,7 +63,8 @@ def check_workloads(
             try:
                 # A runner is never used again after a fault.
                 arm = arm or bench.start(nursery, candidate)
-                slowest = max(slowest, (Probes(bench, arm, index).run(), index))
+                probes = Probes(bench, arm, index, earlier.get(index, ()))
+                slowest = max(slowest, (probes.run(), index))
             except SolutionFault as fault:
                 first = first or fault
                 if arm is not None:

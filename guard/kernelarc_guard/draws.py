@@ -78,10 +78,13 @@ class Drawer:
         keep = self.static if workload in self._static else frozenset[str]()
         return Draw(self.variety.derive(workload, own, kind, keep), f"{kind} values")
 
-    def part(self, workload: int, before: Draw, part: Part) -> Draw | None:
-        """Return a draw that differs from the one before in a part of one input, if one may."""
+    def part(self, workload: int, before: Draw, part: Part, only: str | None = None) -> Draw | None:
+        """Return a draw that differs from the one before in a part of one input, if one may.
+
+        The input is `only` or one drawn at random.
+        """
         fresh = self._make(workload)
-        names = list(before.tensors)
+        names = [only] if only else list(before.tensors)
         while names:
             name = names.pop(secrets.randbelow(len(names)))
             mixed = partly(before.tensors[name], _tensor(fresh[name]), part)

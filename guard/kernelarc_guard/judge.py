@@ -150,9 +150,9 @@ class _Case:
         bench = self._bench()
         nursery = self._nurseries.current()
         with report.stage("smoke"):
-            arm = smoke(bench, nursery, candidate, report)
+            tried = smoke(bench, nursery, candidate, report)
         with report.stage("correctness"):
-            check_workloads(bench, nursery, candidate, arm, report)
+            check_workloads(bench, nursery, candidate, tried, report)
         if request.correctness_only:
             return
         self._nurseries.settle()

@@ -45,6 +45,7 @@ class Watch:
             for name, value in vars(owner).items()
             if callable(value)
         }
+        self._names = {owner: frozenset(vars(owner)) for owner in _OWNERS}
         self._settings = _settings()
 
     def changes(self) -> list[str]:
@@ -54,8 +55,15 @@ class Watch:
             for (owner, name), (value, code) in self._functions.items()
             if vars(owner).get(name) is not value or getattr(value, "__code__", None) is not code
         ]
+        seen += [
+            f"added: {owner.__name__}.{name}"
+            for owner in _OWNERS
+            if isinstance(owner, type)
+            for name in vars(owner)
+            if name not in self._names[owner]
+        ]
         if len(seen) > _MOST:
-            seen[_MOST:] = [f"patched: {len(seen) - _MOST} more"]
+            seen[_MOST:] = [f"{len(seen) - _MOST} more were patched or added"]
         now = _settings()
         seen += [
             f"changed: {name} from {before} to {now[name]}"
