@@ -210,8 +210,8 @@ _ARRAYS = Algorithm(
     name="arrays",
     dsl="numpy",
     layout="whole tensor",
-    axes={"reduce": ("einsum", "square")},
-    start={"reduce": "einsum"},
+    axes={"reduce": ("square", "einsum")},
+    start={"reduce": "square"},
     render=_numpy,
 )
 
