@@ -152,7 +152,7 @@ class ConclusionView(Model):
     campaign: str
     at: str
     seen: int
-    """How many agents wrote the same conclusion."""
+    """How often the same conclusion was written."""
 
 
 class MemoryView(Answer):
