@@ -1,7 +1,18 @@
-"""Puts the clients' folder on the path, as running one of its scripts does."""
+"""Puts the clients' folder on the path, and undoes what loading their kernels does to the process."""
 
 import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
 
 from kernelarc_mcp.data import data_dir
 
 sys.path.insert(0, str(data_dir("clients")))
+
+
+@pytest.fixture(autouse=True)
+def subnormals() -> Iterator[None]:
+    """Give the process its subnormal numbers back: loading a -ffast-math library flushes them."""
+    yield
+    torch.set_flush_denormal(False)
