@@ -1,9 +1,14 @@
 """A small problem, campaigns on it in real directories, and a scripted guard for them."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
+
 from kernelarc_guard.problem import Definition, Problem, TensorSpec, Workload
+from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.settings import CampaignSettings
 
@@ -46,6 +51,27 @@ def kernel(number: int, body: str = "x + y") -> str:
 def planned(number: int, plan: str) -> str:
     """Return a source that tells the scripted guard what to do with it, unlike any other number's."""
     return kernel(number) + f"\n\nPLAN = {plan!r}\n"
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Host]:
+    """Open a campaign whose agents have all registered."""
+    host = Host.open(folder)
+    try:
+        for agent in host.agents():
+            host.register(agent)
+        yield host
+    finally:
+        host.close()
+
+
+def judge_all(folder: Path, guard: str) -> None:
+    """Judge all that is queued, in this process."""
+    host = Host.open(folder)
+    try:
+        anyio.run(Dispatcher(host, guard).run_until_idle)
+    finally:
+        host.close()
 
 
 def scripted_guard(folder: Path) -> str:

@@ -12,7 +12,15 @@ from pathlib import Path
 import anyio
 import pytest
 from filelock import Timeout
-from host_places import kernel, make_campaign, make_problem, make_settings, planned
+from host_places import (
+    judge_all,
+    kernel,
+    make_campaign,
+    make_problem,
+    make_settings,
+    opened,
+    planned,
+)
 
 from kernelarc_guard.solution import make_solution
 from kernelarc_mcp.host.dispatcher import Dispatcher
@@ -27,25 +35,6 @@ from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.host import Host
 anyio.run(Dispatcher(Host.open(Path(sys.argv[1])), sys.argv[2]).run)
 """
-
-
-@contextmanager
-def opened(folder: Path) -> Iterator[Host]:
-    host = Host.open(folder)
-    try:
-        for agent in host.agents():
-            host.register(agent)
-        yield host
-    finally:
-        host.close()
-
-
-def judge_all(folder: Path, guard: str) -> None:
-    host = Host.open(folder)
-    try:
-        anyio.run(Dispatcher(host, guard).run_until_idle)
-    finally:
-        host.close()
 
 
 @contextmanager

@@ -1,0 +1,183 @@
+"""Records that drift or fail, canaries and quarantine, with a scripted guard and real rows."""
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+from host_places import judge_all, make_campaign, opened, planned
+
+from kernelarc_guard.reasons import REASONS, check_outcome
+from kernelarc_mcp.host.dispatcher import Dispatcher, machine_id
+from kernelarc_mcp.host.duties import Duties
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.verify import verify
+
+
+def bodies(host: Host, kind: str) -> list[dict[str, object]]:
+    rows = host.campaign.journal.ledger.rows_after(0)
+    return [json.loads(row.body) for row in rows if row.kind == kind]
+
+
+def test_a_record_is_published_with_the_ratio_measured_beside_the_seed(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        for number, gain in enumerate((20, 10)):
+            host.submit("ada", source=planned(number, f"gain:{gain}"))
+        judge_all(folder, guard)
+        record = host.board("ada").record
+        # The scripted record is 20 % faster than the anchor, the candidate 10 % more.
+        assert record.speedup == pytest.approx(1.3499, abs=0.001)
+        assert record.gain == pytest.approx(1.1052, abs=0.001)
+        assert record.over_seed is not None
+        assert record.over_seed.lower <= record.speedup <= record.over_seed.upper
+    assert verify(folder) == []
+
+
+def test_a_record_that_stays_slower_than_published_is_withdrawn_for_the_one_before(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        bomb = host.submit("ada", source=planned(1, "fades:20")).ticket
+        later = host.submit("bob", source=planned(2, "gain:20")).ticket
+        judge_all(folder, guard)
+        assert [one["reason"] for one in bodies(host, "suspected")] == ["record_drifted"]
+        assert [one["withdrawn"] for one in bodies(host, "remeasured")] == ["record_drifted"]
+        causes = [one["cause"] for one in bodies(host, "interrupted")]
+        assert causes == ["record_drifted"]
+        board = host.board("bob")
+        assert board.record.submission == later
+        assert {row.submission: row.withdrawn for row in board.rows}[bomb] == "record_drifted"
+        assert host.submission("bob", later).state_after.attempts_used == 1
+        ada = next(row for row in board.agents if row.agent == "ada")
+        assert ada.best is None
+        assert host.brief("ada").state.branch == "seed"
+        with host.campaign.journal.reading() as state:
+            assert state.wealth == pytest.approx({"ada": 0.005, "bob": 0.005})
+    assert verify(folder) == []
+
+
+def test_a_record_that_measures_as_published_again_stands(folder: Path, guard: str) -> None:
+    with opened(folder) as host:
+        host.submit("ada", source=planned(1, "dips:20"))
+        later = host.submit("bob", source=planned(2, "gain:20")).ticket
+        judge_all(folder, guard)
+        assert [one["withdrawn"] for one in bodies(host, "remeasured")] == ["", ""]
+        # Compared again once, and then the KEEP counts.
+        assert len(bodies(host, "interrupted")) == 1
+        assert host.board("bob").record.submission == later
+    assert verify(folder) == []
+
+
+def test_a_record_that_fails_alone_too_is_withdrawn_and_its_agent_restored(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        spoiler = host.submit("ada", source=planned(1, "spoils:20")).ticket
+        later = host.submit("bob", source=planned(2, "gain:20")).ticket
+        judge_all(folder, guard)
+        assert [one["withdrawn"] for one in bodies(host, "remeasured")] == ["record_failed"]
+        board = host.board("bob")
+        assert board.record.submission == later
+        assert board.rows[-1].submission == spoiler
+        state = host.brief("ada").state
+        assert (state.branch, state.directive) == ("seed", "RESTORE")
+    assert verify(folder) == []
+
+
+def test_a_candidate_that_makes_the_record_fail_does_not_remove_it(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        record = host.submit("ada", source=planned(1, "trips:20")).ticket
+        culprit = host.submit("bob", source=planned(2, "gain:20")).ticket
+        judge_all(folder, guard)
+        assert host.submission("bob", culprit).reason == "guard_lost"
+        assert host.board("bob").record.submission == record
+        assert {one["withdrawn"] for one in bodies(host, "remeasured")} == {""}
+    assert verify(folder) == []
+
+
+def test_a_gain_that_only_exists_beside_the_record_is_not_confirmed(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        ticket = host.submit("ada", source=planned(1, "bully:20")).ticket
+        judge_all(folder, guard)
+        view = host.submission("ada", ticket)
+        assert (view.verdict, view.reason) == ("ACCEPT", "gain_not_confirmed")
+        assert "separate lifetimes" in view.detail
+        assert host.board("ada").record.submission == "seed"
+        assert view.numbers is not None and view.numbers.staked
+        assert view.numbers.wealth_left < 0.005
+    assert verify(folder) == []
+
+
+def test_every_verdict_comes_with_its_numbers(folder: Path, guard: str) -> None:
+    with opened(folder) as host:
+        tickets = [
+            host.submit("ada", source=planned(n, plan)).ticket
+            for n, plan in enumerate(("gain:20", "gain:0", "broken"))
+        ]
+        judge_all(folder, guard)
+        kept, close, broken = (host.submission("ada", one).numbers for one in tickets)
+    assert kept is not None and close is not None and broken is None
+    assert kept.lower is not None and kept.lower < kept.speedup
+    assert kept.confirm_pairs >= 7 and kept.screen_pairs >= 1 and kept.blocks >= kept.pairs
+    assert kept.over_seed is not None and kept.staked
+    assert (close.confirm_pairs, close.staked, close.over_seed) == (0, False, None)
+    for one in (kept, close):
+        assert one.delta_percent == 0.3 and one.band_percent == 2.0
+        assert 0 < one.stake < one.wealth_left <= 0.005
+        assert one.goal_percent >= one.resolution_percent > 0
+
+
+def test_canaries_come_at_their_rate_and_cost_no_attempt(tmp_path: Path, guard: str) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder, canary_rate=0.5)
+    with opened(folder) as host:
+        for number in range(5):
+            host.submit("ada", source=planned(number, "gain:0"))
+        judge_all(folder, guard)
+        seen = host.board("ada").canaries
+        assert (seen.same, seen.same_hits, seen.delayed, seen.delayed_seen) == (1, 0, 1, 1)
+        assert seen.same_bounds[0] == 0 and seen.delayed_bounds[1] == 1
+        assert host.brief("ada").state.attempts_used == 5
+    assert verify(folder) == []
+
+
+def test_failed_canaries_quarantine_the_device_until_it_is_calibrated_again(
+    tmp_path: Path, guard: str
+) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder, canary_rate=1.0)
+    with opened(folder) as host:
+        host.submit("ada", source=planned(0, "leans:20"))
+        waiting = [host.submit("ada", source=planned(n, "gain:0")).ticket for n in range(1, 5)]
+        judge_all(folder, guard)
+        (quarantined,) = bodies(host, "quarantined")
+        assert "comparisons of the record with itself" in str(quarantined["detail"])
+        assert "itself" in host.board("ada").quarantined
+        last = host.submission("ada", waiting[-1])
+        assert last.state == "queued"
+        assert "device_quarantined" in last.message
+        assert verify(folder) == []
+
+        duties = Duties(host.campaign, machine_id(), str(folder / "cache"))
+        duties.ask_for_calibration(3, 2)
+        anyio.run(Dispatcher(host, guard).run_calibration)
+        board = host.board("ada")
+        assert board.quarantined == "" and board.canaries.same == 0
+        assert board.calibration is not None and board.calibration.nurseries == 3
+        judge_all(folder, guard)
+        assert host.submission("ada", waiting[-1]).state == "done"
+        assert "device_quarantined" not in host.submission("ada", waiting[-1]).message
+    assert verify(folder) == []
+
+
+def test_reasons_of_records_and_devices_are_no_verdict_on_a_submission() -> None:
+    for code in ("record_drifted", "record_failed", "device_quarantined"):
+        assert REASONS[code].says
+        with pytest.raises(ValueError, match="never comes with"):
+            check_outcome("REVERT", code, "timing")
