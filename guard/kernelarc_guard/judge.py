@@ -306,7 +306,7 @@ class _Case:
     def _policy(self, candidate: Solution) -> None:
         for seen in policy_observations(candidate):
             self._report.observe(seen)
-        findings = check_policy(candidate)
+        findings = check_policy(candidate, self._request.problem.definition)
         for found in findings[:10]:
             self._report.observe(f"{found.rule}: {found.file}:{found.line} {found.message}")
         if findings:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from kernelarc_guard.policy_doubts import DOUBTS
+from kernelarc_guard.definition import Definition
+from kernelarc_guard.policy_doubts import DOUBTS, lower_precision
 from kernelarc_guard.policy_rules import DOUBTFUL, FORBIDDEN, Rule
 from kernelarc_guard.pynames import Names
 from kernelarc_guard.solution import Solution, SourceFile
@@ -31,8 +32,12 @@ class Finding:
         return "policy_syntax" if self.rule in {"syntax", "empty"} else "policy_forbidden"
 
 
-def check_policy(solution: Solution) -> list[Finding]:
-    """Return everything the policy refuses in a solution; empty where it may go on."""
+def check_policy(solution: Solution, definition: Definition | None = None) -> list[Finding]:
+    """Return everything the policy refuses in a solution; empty where it may go on.
+
+    With a definition, also what only its contract rules out.
+    """
+    rules = (*FORBIDDEN, lower_precision) if definition and _single(definition) else FORBIDDEN
     findings = [
         Finding(source.path, 1, "empty", "has no code")
         for source in solution.sources
@@ -43,8 +48,15 @@ def check_policy(solution: Solution) -> list[Finding]:
         if isinstance(tree, Finding):
             findings.append(tree)
         else:
-            findings += _apply(source.path, Names(tree), FORBIDDEN)
+            findings += _apply(source.path, Names(tree), rules)
     return findings
+
+
+def _single(definition: Definition) -> bool:
+    """Say whether a definition promises float32 throughout."""
+    specs = (*definition.inputs.values(), *definition.outputs.values())
+    narrow = any(s.dtype.startswith(("float16", "bfloat", "float8", "float4")) for s in specs)
+    return definition.kernelarc.tolerance == "strict" and not narrow
 
 
 def policy_observations(solution: Solution) -> list[str]:

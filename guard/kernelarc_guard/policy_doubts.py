@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from kernelarc_guard.policy_evidence import native
-from kernelarc_guard.pynames import Names
+from kernelarc_guard.pynames import Names, constant_text
 
 Hit = tuple[int, str]
 
@@ -42,6 +42,27 @@ def precision_switch(names: Names) -> Iterator[Hit]:
     for call, name in names.calls():
         if name in _SWITCHES:
             yield call.lineno, f"calls {name}"
+
+
+def lower_precision(names: Names) -> Iterator[Hit]:
+    """Refuse asking all of torch for less than float32, where float32 is what is promised."""
+    says = "asks for less precision than float32, which this problem promises"
+    for call, name in names.calls():
+        if name == "torch.set_float32_matmul_precision" and call.args:
+            if constant_text(call.args[0]) in {"high", "medium"}:
+                yield call.lineno, f"{name} {says}"
+    for node in names.nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            for target in node.targets:
+                name = names.dotted(target) or ""
+                if name.startswith("torch.backends.") and _narrows(name, node.value.value):
+                    yield node.lineno, f"{name} {says}"
+
+
+def _narrows(name: str, value: object) -> bool:
+    if name.endswith("allow_tf32"):
+        return value is True
+    return name.endswith("fp32_precision") and value in {"tf32", "bf16"}
 
 
 def sleeping(names: Names) -> Iterator[Hit]:

@@ -303,3 +303,23 @@ def test_a_long_generated_source_is_checked_quickly() -> None:
     started = time.monotonic()
     assert check_policy(solution(source)) == []
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("import time\ndef run(x):\n    time.sleep(1)\n    return x\n", "sleeping: "),
+        ("import sys\ndef run(x):\n    return sys.modules and x\n", "other_modules: "),
+        ("import atexit\natexit.register(print)\ndef run(x): return x\n", "exit_handler: "),
+        ("def bench(): pass\ndef run(x): return x\n", "unused: "),
+        (f"TEXT = '''{'x' * 80}'''\ndef run(x): return x\n", "unused: "),
+        ("import no_such_module\ndef run(x): return no_such_module\n", "absent_module: "),
+        ("import base64\nexec(base64.b64decode(b''))\ndef run(x): return x\n", "computed_code: "),
+        ("import torch\ntorch.set_default_dtype(1)\ndef run(x): return x\n", "precision_switch: "),
+        ("import ctypes\nctypes.CDLL(None).mprotect(0)\ndef run(x): return x\n", "page_protection"),
+    ],
+)
+def test_what_is_only_doubtful_is_noted_and_not_refused(source: str, seen: str) -> None:
+    one = solution(source)
+    assert check_policy(one) == []
+    assert any(line.startswith(seen) for line in policy_observations(one))
