@@ -244,7 +244,7 @@ class _Pair:
         self._third = third
         self._arms = {True: record, False: candidate}
         self._draws: dict[int, Draw] = {}
-        """Each workload's last draw."""
+        """Each workload's last draw of its own values."""
         self._right: dict[int, Outputs] = {}
         """The candidate's last outputs on each workload, which were right."""
 
@@ -294,8 +294,8 @@ class _Pair:
         it, else against the other arm's, with the oracle deciding a disagreement.
         """
         bench = self._bench
-        draw = draw or bench.drawer.draw(workload)
-        self._draws[workload] = draw
+        if draw is None:
+            draw = self._draws[workload] = bench.drawer.draw(workload)
         first = secrets.randbits(1) == 1
         elapsed: dict[bool, int] = {}
         outputs: dict[bool, Outputs] = {}

@@ -18,7 +18,7 @@ from kernelarc_guard.rewriting import Part
 _OTHERS = 60
 """Other distributions that are tried in all, shared out over the workloads."""
 _HELD_BYTES = 256 << 20
-_CALLS = 12
+_CALLS = 32
 _PAIRS = 5
 _MEMOISED = 0.6
 """A repeat that takes less of a fresh call than this was not computed again."""
