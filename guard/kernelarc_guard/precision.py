@@ -53,8 +53,8 @@ def error_scales(
     for name, one in declared.items():
         if has_scale(one.dtype) and one.numel():
             exact = _rows(expected[name])
-            off = _largest((_rows(one) - exact).abs_())
-            size = _largest(exact.abs())
+            off = _largest(_rows(one).sub_(exact).abs_())
+            size = _sizes(exact)
             scales[name] = torch.maximum(_evened(off, size), _floor(size, one.dtype))
     return scales
 
@@ -67,7 +67,7 @@ def widened(
     for name, one in scales.items():
         exact = _rows(expected[name])
         off = _largest((_rows(moved[name]) - exact).abs_())
-        wide[name] = torch.maximum(one, _evened(off, _largest(exact.abs())))
+        wide[name] = torch.maximum(one, _evened(off, _sizes(exact)))
     return wide
 
 
@@ -88,6 +88,13 @@ def _largest(errors: torch.Tensor) -> torch.Tensor:
     if not bool(torch.isfinite(worst).all()):
         worst = errors.nan_to_num_(nan=0.0, posinf=0.0).amax(-1, keepdim=True)
     return worst
+
+
+def _sizes(exact: torch.Tensor) -> torch.Tensor:
+    """Return each row's largest finite magnitude."""
+    low, high = torch.aminmax(exact, dim=-1, keepdim=True)
+    size = torch.maximum(-low, high)
+    return size if bool(torch.isfinite(size).all()) else _largest(exact.abs())
 
 
 def _evened(errors: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
