@@ -1,4 +1,4 @@
-"""The guard process: ``python -I -m kernelarc_guard``.
+"""The guard process: ``python -I -m kernelarc_guard [--allow-unsandboxed]``.
 
 One JSON request per line on stdin; JSON lines on stdout: any number of `progress`, exactly one
 `result` or `refusal` per request. It ends, with all its children, when stdin closes.
@@ -6,20 +6,21 @@ One JSON request per line on stdin; JSON lines on stdout: any number of `progres
 
 import os
 import sys
-import tempfile
 import threading
 import traceback
-from pathlib import Path
 from queue import SimpleQueue
 from typing import IO
 
 from pydantic import ValidationError
 
+from kernelarc_guard.cgroups import remove_all
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.limits import adopt_orphans
 from kernelarc_guard.model import Model
-from kernelarc_guard.processes import descendants, kill_all
+from kernelarc_guard.places import GuardFolder
+from kernelarc_guard.processes import end_children
 from kernelarc_guard.protocol import REQUEST, Refusal
+from kernelarc_guard.sandbox import ALLOW_UNSANDBOXED, find_sandbox, no_sandbox
 
 MAX_LINE = 64 << 20
 
@@ -28,14 +29,17 @@ def main() -> None:
     """Serve requests until stdin closes."""
     answers = _set_stdout_aside()
     adopt_orphans()
+    place = GuardFolder()
     requests: SimpleQueue[bytes | None] = SimpleQueue()
-    threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    threading.Thread(target=_read, args=(requests, place), daemon=True).start()
     import torch
 
     from kernelarc_guard.judge import Judge
 
     torch.set_num_threads(1)  # helper threads that spin would disturb what is timed
-    judge = Judge(Path(tempfile.gettempdir()) / f"kernelarc-nursery-{os.getpid()}.log")
+    allowed = ALLOW_UNSANDBOXED in sys.argv[1:]
+    sandbox = find_sandbox()
+    judge = Judge(sandbox, place.path) if sandbox.kind != "none" or allowed else None
 
     def tell(message: Model) -> None:
         answers.write(message.model_dump_json().encode() + b"\n")
@@ -48,6 +52,8 @@ def main() -> None:
                 raise Refused(f"a request of {len(line)} bytes; at most {MAX_LINE}")
             request = REQUEST.validate_json(line)
             request_id = request.id
+            if judge is None:
+                raise Refused(no_sandbox(sandbox))
             tell(judge.judge(request, tell))
         except ValidationError as error:
             first = error.errors()[0]
@@ -58,20 +64,23 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001 - the process boundary: nothing may go unanswered
             traceback.print_exc()
             tell(Refusal(id=request_id, error=f"guard error: {type(error).__name__}: {error}"))
-        judge.warm()
-    end()
+        if judge is not None:
+            judge.warm()
+    end(place)
 
 
-def _read(requests: SimpleQueue[bytes | None]) -> None:
+def _read(requests: SimpleQueue[bytes | None], place: GuardFolder) -> None:
     """Hand lines over; when stdin closes, end at once whatever is being measured."""
     for line in sys.stdin.buffer:
         requests.put(line)
-    end()
+    end(place)
 
 
-def end() -> None:
-    """Kill every child and leave."""
-    kill_all(descendants(os.getpid()))
+def end(place: GuardFolder) -> None:
+    """Kill every child, remove every file and leave."""
+    end_children()
+    remove_all()
+    place.remove()
     os._exit(0)
 
 

@@ -3,7 +3,8 @@
 import fcntl
 import mmap
 import os
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -11,18 +12,19 @@ import torch
 from kernelarc_guard import control
 from kernelarc_guard.buffers import BufferSet, same_bits
 from kernelarc_guard.build import Built
+from kernelarc_guard.cores import other_cores, runner_cores
 from kernelarc_guard.draws import Draw, Drawer
-from kernelarc_guard.faults import SolutionFault
+from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
-from kernelarc_guard.nurseries import Nursery
+from kernelarc_guard.keeper import Nursery, NurseryLost, Placed
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.returned import Range, ReturnedResults
 from kernelarc_guard.solution import Solution
-from kernelarc_guard.window import DeadlinePassed, RunnerEnded, SelfWoken, Window
 
 _LOG_BYTES = 16 << 20
 """What a runner may print in its life; the next write fails with EPERM."""
 _TAIL_BYTES = 2_000
+_REPLY_SECONDS = 5.0
 
 
 class Arm:
@@ -35,11 +37,15 @@ class Arm:
         built: Built,
         drawer: Drawer,
         schedule: Schedule,
-        scratch: Path,
-        cores: frozenset[int],
+        slot: int,
+        note: Callable[[str], None],
         planted: float = 0.0,
     ) -> None:
-        """Fork a runner and load the solution in it; raises SolutionFault if that fails."""
+        """Fork a runner and load the solution in it; raises SolutionFault if that fails.
+
+        `slot` is the index of its role in `keeper.SLOTS`; `note` is told what was seen and did not
+        decide.
+        """
         self._drawer = drawer
         self._schedule = schedule
         self._returns = not solution.spec.destination_passing_style
@@ -49,6 +55,7 @@ class Arm:
                 f"outputs {', '.join(drawer.scalar_outputs)} are Python numbers: "
                 "only a value-returning solution can give them",
             )
+        self._note = note
         self._call = 0
         self._first: set[int] = set()
         self._held = False
@@ -61,11 +68,15 @@ class Arm:
         self._page = control.ControlPage(mmap.mmap(control_fd, control.SIZE))
         self._log_fd = _capped_file(_LOG_BYTES)
         self._memory = -1
-        pid, self._channel = nursery.fork()
-        self._window = Window(pid)
-        os.sched_setaffinity(pid, cores)
+        placed = nursery.place(built)
         try:
-            setup = _setup(solution, built, drawer, self._sets, schedule, scratch)
+            self._runner = nursery.fork(
+                slot, runner_cores(drawer.threads), other_cores(drawer.threads)
+            )
+        except NurseryLost as lost:
+            raise Refused(f"no runner could be started: {lost}") from None
+        try:
+            setup = _setup(solution, placed, drawer, self._sets, schedule)
             self._load(setup | {"planted": planted}, control_fd)
         except BaseException:
             self.close()
@@ -132,19 +143,44 @@ class Arm:
         first = workload not in self._first
         seconds = self._schedule.start_seconds if first else self._schedule.call_seconds
         try:
-            self._window.check_still()
-            elapsed = self._window.go(seconds)
-        except DeadlinePassed:
-            raise SolutionFault(
-                "timeout", f"a call took more than {seconds:g} s", workload
-            ) from None
-        except RunnerEnded as ended:
-            raise SolutionFault("crashed", self._told(ended.how), workload) from None
-        except SelfWoken as woken:
-            raise SolutionFault("tampering", f"self-wake: {woken}", workload) from None
+            answer = self._runner.go(seconds)
+        except NurseryLost as lost:
+            raise SolutionFault("crashed", f"it took its sandbox down: {lost}", workload) from None
+        self._refuse(answer, f"a call took more than {seconds:g} s", workload)
         self._first.add(workload)
+        elapsed = int(answer["ns"])
         self.first_ns = self.first_ns or elapsed
         return elapsed
+
+    def _refuse(self, answer: dict[str, Any], late: str, workload: int | None = None) -> None:
+        """Raise SolutionFault for what the warden saw."""
+        how = answer.get("how", "")
+        match answer.get("fault"):
+            case None:
+                pass
+            case "deadline":
+                raise SolutionFault("timeout", late, workload)
+            case "ended":
+                raise SolutionFault("crashed", self._told(how), workload)
+            case "woken":
+                raise SolutionFault("tampering", f"self-wake: {how}", workload)
+            case _:
+                raise SolutionFault("limit_passed", how, workload)
+        if early := answer.get("early"):
+            self._note(f"live_child: {early} processes it started ran before the first window")
+        if strangers := answer.get("strangers"):
+            raise SolutionFault(
+                "extra_process",
+                f"{strangers} processes that it started are alive beside it after a call",
+                workload,
+            )
+        if threads := answer.get("threads"):
+            raise SolutionFault(
+                "too_many_threads",
+                f"a call of {answer['ns'] / 1e6:.3g} ms took {answer['cpu_ns'] / 1e6:.3g} ms of "
+                f"CPU time; the problem gives it {threads} threads",
+                workload,
+            )
 
     def outputs(self, workload: int) -> dict[str, torch.Tensor]:
         """Read the last call's outputs from the stopped process; raises SolutionFault on a breach."""
@@ -153,10 +189,16 @@ class Arm:
             return {name: self._sets[workload].output(name) for name in expected}
         return self._results.read(self._page, expected, workload, self._held)
 
+    def keep_scratch(self) -> None:
+        """Set what it wrote to its scratch folder aside for later runners of its slot."""
+        with suppress(NurseryLost):
+            self._runner.keep()
+
     def close(self) -> None:
-        """Kill the runner and release its memory."""
-        self._window.kill()
-        self._channel.close()
+        """Kill the runner with all that it started, and release its memory."""
+        left = self._runner.end()
+        if left:
+            self._note(f"left_behind: {left} processes it started were killed at its end")
         for buffers in self._sets:
             buffers.close()
         for fd in (self._memory, self._log_fd):
@@ -164,37 +206,49 @@ class Arm:
                 os.close(fd)
 
     def _load(self, setup: dict[str, Any], control_fd: int) -> None:
-        seconds = self._schedule.start_seconds
-        self._channel.settimeout(seconds)
+        seconds, channel = self._schedule.start_seconds, self._runner.channel
         fds = (control_fd, self._log_fd, *(one.fd for one in self._sets))
+        late = f"loading took more than {seconds:g} s"
         try:
-            send_frame(self._channel, setup, fds)
-            reply, _ = recv_frame(self._channel, MAX_REPLY, 0)
-            if "error" in reply:
-                raise SolutionFault(
-                    "build_failed", f"it did not load: {str(reply['error'])[:4000]}"
-                )
-            self._window.wait_stopped(seconds)
-            self._memory = os.open(f"/proc/{self._window.pid}/mem", os.O_RDONLY)
-            if self._returns:
-                self._results = ReturnedResults(
-                    self._memory, *_mapped(self._window.pid, self._sets, self._drawer.mutable)
-                )
-        except TimeoutError:
-            raise SolutionFault("timeout", f"loading took more than {seconds:g} s") from None
-        except DeadlinePassed:
-            raise SolutionFault("timeout", f"loading took more than {seconds:g} s") from None
-        except RunnerEnded as ended:
-            raise SolutionFault("crashed", f"while loading, {self._told(ended.how)}") from None
+            channel.settimeout(_REPLY_SECONDS)
+            send_frame(channel, setup, fds)
+            answer = self._runner.wait(seconds)
+            # It has stopped or ended: what it had to say is there, or is not coming.
+            reply = self._reply() if answer.get("fault") in (None, "ended") else {}
         except (FrameError, OSError) as error:
-            try:
-                self._window.wait_stopped(5.0)
-                how = str(error)
-            except RunnerEnded as ended:
-                how = ended.how
-            except DeadlinePassed:
-                how = str(error)
-            raise SolutionFault("crashed", f"while loading, {self._told(how)}") from error
+            raise SolutionFault("crashed", f"while loading, {self._told(str(error))}") from error
+        except NurseryLost as lost:
+            raise SolutionFault(
+                "crashed", f"while loading, it took its sandbox down: {lost}"
+            ) from None
+        if "error" in reply:
+            raise SolutionFault("build_failed", f"it did not load: {str(reply['error'])[:4000]}")
+        if answer.get("fault") == "ended":
+            raise SolutionFault("crashed", f"while loading, {self._told(answer['how'])}")
+        self._refuse(answer, late)
+        if "loaded" not in reply:
+            raise SolutionFault("tampering", "the process stopped before it had loaded")
+        self._read_memory()
+
+    def _reply(self) -> dict[str, Any]:
+        try:
+            return recv_frame(self._runner.channel, MAX_REPLY, 0)[0]
+        except (FrameError, OSError):
+            return {}
+
+    def _read_memory(self) -> None:
+        try:
+            opened = self._runner.open()
+        except NurseryLost:
+            opened = None
+        if opened is None:
+            raise SolutionFault("crashed", "its memory cannot be read: it is gone")
+        self._memory, maps = opened
+        with open(maps, "rb") as table:
+            text = table.read().decode("utf-8", "surrogateescape")
+        if self._returns:
+            mapped = _mapped(text, self._sets, self._drawer.mutable)
+            self._results = ReturnedResults(self._memory, *mapped)
 
     def _check_report(self, workload: int, buffers: BufferSet, draw: Draw) -> None:
         call, status, _ = self._page.read_report()
@@ -221,21 +275,20 @@ class Arm:
 
 def _setup(
     solution: Solution,
-    built: Built,
+    placed: Placed,
     drawer: Drawer,
     sets: list[BufferSet],
     schedule: Schedule,
-    scratch: Path,
 ) -> dict[str, Any]:
     binding = solution.binding or ("numpy" if "numpy" in solution.spec.languages else "python")
     return {
         "binding": binding,
         "destination_passing": solution.spec.destination_passing_style,
-        "entry": str(built.entry),
-        "root": str(built.root),
+        "entry": placed.entry,
+        "root": placed.root,
+        "folder": placed.folder,
         "function": solution.entry_function,
         "threads": drawer.threads,
-        "scratch": str(scratch),
         "memory_bytes": schedule.memory_bytes,
         "sets": [
             {
@@ -265,12 +318,12 @@ def _marks(buffers: BufferSet, rewritten: list[str]) -> int:
 
 
 def _mapped(
-    pid: int, sets: list[BufferSet], mutable: frozenset[str]
+    table: str, sets: list[BufferSet], mutable: frozenset[str]
 ) -> tuple[list[Range], list[Range]]:
     """Return where immutable and mutable inputs lie in the runner, from the kernel's own table."""
     at = {os.fstat(one.fd).st_ino: one for one in sets}
     ranges: tuple[list[Range], list[Range]] = ([], [])
-    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+    for line in table.splitlines():
         parts = line.split(maxsplit=5)
         one = at.get(int(parts[4])) if len(parts) > 5 and "memfd:" in parts[5] else None
         if one is None:

@@ -9,14 +9,12 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 
 from kernelarc_guard.anchor_arm import AnchorArm
 from kernelarc_guard.arm import Arm
 from kernelarc_guard.build import Built
-from kernelarc_guard.cores import runner_cores
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.draws import Draw, Drawer
 from kernelarc_guard.dtypes import is_float
@@ -47,7 +45,8 @@ class Contestant:
 
     solution: Solution
     built: Built
-    scratch: Path
+    slot: int
+    """Which scratch folder is its own: the index of its role in `keeper.SLOTS`."""
     planted: float = 0.0
     """How much (percent) longer its runner makes each call."""
 
@@ -60,6 +59,8 @@ class Bench:
     schedule: Schedule
     oracle: Oracle
     drawer: Drawer
+    note: Callable[[str], None]
+    """Told what was seen and did not decide."""
     oracle_ns: dict[int, int] = field(default_factory=dict)
     """Cost of the oracle per workload, as last seen."""
     worst: dict[int, Comparison] = field(default_factory=dict)
@@ -78,8 +79,8 @@ class Bench:
             contestant.built,
             self.drawer,
             self.schedule,
-            contestant.scratch,
-            runner_cores(self.drawer.threads),
+            contestant.slot,
+            self.note,
             contestant.planted,
         )
 
@@ -210,6 +211,8 @@ def run_pair(
             for _ in range(bench.schedule.warmup_calls):
                 pair.call(workload, checked=True, evict=False)
             third.warm_up(workload)
+        for arm in arms.values():
+            arm.keep_scratch()
         times = []
         for _ in range(blocks):
             times.append(pair.block())

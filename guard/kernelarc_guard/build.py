@@ -25,6 +25,7 @@ from kernelarc_guard import compile_job
 from kernelarc_guard.compile_flags import FlagRefused, compiler_flags, linker_flags
 from kernelarc_guard.compiler_messages import read_messages
 from kernelarc_guard.protocol import BuildMessage
+from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import NATIVE_SUFFIXES, Solution
 from kernelarc_guard.toolchain import Toolchain, find_toolchain
 
@@ -32,6 +33,8 @@ _FORMAT: Final = 1
 """Part of every key: raise it when what a build does changes."""
 _SOURCES: Final = "src"
 _BINARY: Final = "kernel.so"
+_WORK: Final = "/build"
+"""Where a sandboxed compiler sees the work folder."""
 _OUTPUT_BYTES: Final = 256 << 10
 _FILE_BYTES: Final = 512 << 20
 _GRACE_SECONDS: Final = 10.0
@@ -53,6 +56,15 @@ class Built:
     cached: bool
 
 
+@dataclass(frozen=True)
+class _Limits:
+    """What holds a compiler."""
+
+    seconds: float
+    memory_bytes: int
+    sandbox: Sandbox
+
+
 class BuildFailed(Exception):
     """A solution that could not be built, and what the compiler said."""
 
@@ -69,16 +81,20 @@ class BuildFailed(Exception):
         self.messages = list(messages)
 
 
-def build(solution: Solution, cache_dir: Path, *, seconds: float, memory_bytes: int) -> Built:
+def build(
+    solution: Solution, cache_dir: Path, *, seconds: float, memory_bytes: int, sandbox: Sandbox
+) -> Built:
     """Build a solution, or find it built, in the cache.
 
-    A native build ends after `seconds` and within `memory_bytes` of address space. Raises
+    A native build runs in `sandbox`, and ends after `seconds` and within `memory_bytes` of address
+    space. Raises
     BuildFailed; its detail says whether the solution is at fault or this machine lacks a compiler.
     """
     started = time.monotonic()
     cache_dir.mkdir(parents=True, exist_ok=True)
     if solution.is_native:
-        return _build_native(solution, cache_dir, seconds, memory_bytes, started)
+        job = _Limits(seconds, memory_bytes, sandbox)
+        return _build_native(solution, cache_dir, job, started)
     return _place_python(solution, cache_dir, seconds, started)
 
 
@@ -98,9 +114,7 @@ def _place_python(solution: Solution, cache_dir: Path, seconds: float, started: 
     return Built(root / solution.entry_file, root, digest, [], took, cached)
 
 
-def _build_native(
-    solution: Solution, cache_dir: Path, seconds: float, memory_bytes: int, started: float
-) -> Built:
+def _build_native(solution: Solution, cache_dir: Path, limits: _Limits, started: float) -> Built:
     toolchain = find_toolchain()
     if toolchain is None:
         raise BuildFailed(
@@ -110,11 +124,11 @@ def _build_native(
     sources = sorted((source.path, source.content) for source in solution.sources)
     key = _digest([_FORMAT, toolchain.identity, flags, sources])
     final = cache_dir / "native" / key
-    with _locked(cache_dir, key, seconds):
+    with _locked(cache_dir, key, limits.seconds):
         cached = (final / _BINARY).is_file()
         if not cached:
             with _new_entry(cache_dir, final) as work:
-                _compile(solution, work, [toolchain.compiler, *flags], seconds, memory_bytes)
+                _compile(solution, work, [toolchain.compiler, *flags], limits)
     binary = hashlib.sha256((final / _BINARY).read_bytes()).hexdigest()
     return Built(
         entry=final / _BINARY,
@@ -167,29 +181,33 @@ def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
     return flags
 
 
-def _compile(
-    solution: Solution, work: Path, command: list[str], seconds: float, memory_bytes: int
-) -> None:
+def _compile(solution: Solution, work: Path, command: list[str], limits: _Limits) -> None:
     """Compile the sources into the work folder; raises BuildFailed."""
     _write_sources(work, solution)
+    inside = _WORK if limits.sandbox.bubblewrap else str(work)
     with tempfile.TemporaryDirectory(prefix="compile-", dir=work.parent) as private:
+        temporary = "/tmp" if limits.sandbox.bubblewrap else private
         answer = _run_job(
             {
-                "command": [*command, f"-ffile-prefix-map={work}=."],
-                "cwd": str(work),
+                "command": [*command, f"-ffile-prefix-map={inside}=."],
+                "cwd": inside,
                 "env": {
                     "PATH": os.environ.get("PATH", os.defpath),
                     "LANG": "C",
-                    "TMPDIR": private,
+                    "TMPDIR": temporary,
                     "SOURCE_DATE_EPOCH": "0",
                 },
-                "seconds": seconds,
-                "memory_bytes": memory_bytes,
+                "seconds": limits.seconds,
+                "memory_bytes": limits.memory_bytes,
                 "file_bytes": _FILE_BYTES,
                 "output_bytes": _OUTPUT_BYTES,
+                "confinement": limits.sandbox.confinement(counted=True).as_json(),
+                "writable": [inside, temporary],
             },
-            seconds,
+            limits.sandbox,
+            work,
         )
+    seconds = limits.seconds
     output: str = answer["output"]
     messages = read_messages(output, _SOURCES, solution.entry_file)
     if answer["returncode"] is None:
@@ -209,10 +227,14 @@ def _why(messages: Sequence[BuildMessage], output: str, returncode: int) -> str:
     return f"the compiler failed with code {returncode}: {output[-2000:].strip()}"
 
 
-def _run_job(job: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _run_job(job: dict[str, Any], sandbox: Sandbox, work: Path) -> dict[str, Any]:
     """Run a compiler in a supervisor that outlives neither its deadline nor this process."""
     with subprocess.Popen(
-        [sys.executable, "-I", "-S", compile_job.__file__],
+        sandbox.command(
+            [sys.executable, "-I", "-B", "-m", compile_job.__name__],
+            environment=job["env"],
+            writable=[(work, _WORK)],
+        ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as supervisor:

@@ -1,8 +1,8 @@
 """Run one compiler under limits, in a process of its own that ends with whoever started it.
 
-Run by path as a script: reads one JSON job line from stdin, answers one JSON line on stdout. Its
-parent keeps stdin open; when that closes, the compiler and all it started are killed. Nothing of
-a candidate runs here, so a process group is a whole tree. Standard library only.
+Run as a module, as the first process of a sandbox where there is one: reads one JSON job line from
+stdin, answers one JSON line on stdout. Its parent keeps stdin open; when that closes, the compiler
+and all it started are killed. Nothing of a candidate runs here, so a process group is a whole tree.
 """
 
 import json
@@ -14,6 +14,9 @@ import subprocess
 import time
 from contextlib import suppress
 from typing import Any
+
+from kernelarc_guard import landlock
+from kernelarc_guard.confinement import DEVICES, Confinement, drop_capabilities
 
 _CHUNK = 1 << 16
 
@@ -33,7 +36,7 @@ def run_job(job: dict[str, Any], parent_fd: int) -> dict[str, Any]:
         stderr=subprocess.STDOUT,
         start_new_session=True,
         # Safe here: this process has a single thread.
-        preexec_fn=lambda: _limit(job["seconds"], job["memory_bytes"], job["file_bytes"]),
+        preexec_fn=lambda: _limit(job),
     ) as compiler:
         assert compiler.stdout is not None
         pidfd = os.pidfd_open(compiler.pid)
@@ -87,12 +90,16 @@ def _follow(kept: _Output, pidfd: int, parent_fd: int, deadline: float) -> bool:
     return False
 
 
-def _limit(seconds: float, memory_bytes: int, file_bytes: int) -> None:
-    cpu = int(seconds) + 2
+def _limit(job: dict[str, Any]) -> None:
+    cpu, memory, size = int(job["seconds"]) + 2, job["memory_bytes"], job["file_bytes"]
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    drop_capabilities()
+    confinement = Confinement.from_json(job["confinement"])
+    if confinement.kind != "none":
+        landlock.restrict(confinement.readable, job["writable"], DEVICES)
 
 
 def main() -> None:

@@ -14,6 +14,11 @@ def runner_cores(threads: int) -> frozenset[int]:
     return frozenset(ALL[-threads:])
 
 
+def other_cores(threads: int) -> frozenset[int]:
+    """Return the cores beside a runner's; empty where it has all there are."""
+    return frozenset(ALL[:-threads])
+
+
 def largest_cache() -> int:
     """Return the bytes of the first core's largest cache, 32 MiB where the kernel does not say."""
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -38,6 +38,7 @@ def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report)
     try:
         arm.call(smallest, draw)
         outputs = {name: one.clone() for name, one in arm.outputs(smallest).items()}
+        arm.keep_scratch()
     except SolutionFault as fault:
         arm.close()
         raise report.failure("smoke", fault) from None

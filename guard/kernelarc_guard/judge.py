@@ -4,8 +4,6 @@ One `Judge` lives as long as the guard process; it keeps nothing between request
 the build cache.
 """
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,13 +22,13 @@ from kernelarc_guard.decide import Calibration, Decision
 from kernelarc_guard.draws import Drawer
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
 from kernelarc_guard.inputs import InputError, redrawn
+from kernelarc_guard.keeper import SLOTS
 from kernelarc_guard.lease import DeviceLease
 from kernelarc_guard.lifetimes import run_round
 from kernelarc_guard.nurseries import Nurseries, Nursery
 from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.pairs import Block
 from kernelarc_guard.policy import check_policy, policy_observations
-from kernelarc_guard.processes import sweep
 from kernelarc_guard.protocol import (
     Calibrate,
     Compare,
@@ -43,18 +41,24 @@ from kernelarc_guard.protocol import (
 from kernelarc_guard.ratios import anchored
 from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.report import Outcome, Report, Tell
+from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.trials import Trials
-
-PROTECTION = {"sandbox": "none", "limits": "rlimits and deadlines"}
 
 
 class Judge:
     """Judges requests one after the other on one device."""
 
-    def __init__(self, log_path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)):
-        """Start the first nursery; `now` dates calibrations."""
-        self._nurseries = Nurseries(log_path)
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        folder: Path,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Start the first nursery; all files are in `folder`, `now` dates calibrations."""
+        self._sandbox = sandbox
+        self._protection = sandbox.describe()
+        self._nurseries = Nurseries(sandbox, folder)
         self._now = now
         self._trials = Trials()
 
@@ -66,19 +70,17 @@ class Judge:
         report = Report(request.id, request.op, tell)
         cache = Path(request.cache_dir)
         cache.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix="kernelarc-"))
         try:
-            _Case(request, report, self._nurseries, self._trials, cache, scratch, self._now).run()
+            _Case(
+                request, report, self._nurseries, self._trials, cache, self._sandbox, self._now
+            ).run()
         except Outcome as outcome:
             report.settle(outcome)
         except (InputError, OracleError) as error:
             raise Refused(f"the problem cannot be graded: {error}") from None
         finally:
-            left = sweep(self._nurseries.pids())
-            shutil.rmtree(scratch, ignore_errors=True)
-        if left:
-            report.observe(f"{left} processes were left behind and killed")
-        return report.result(PROTECTION, time.monotonic() - begin)
+            self._nurseries.clean()
+        return report.result(self._protection, time.monotonic() - begin)
 
     def warm(self) -> None:
         """Prepare the next confirmation's nursery; nothing is being timed now."""
@@ -99,7 +101,7 @@ class _Case:
         nurseries: Nurseries,
         trials: Trials,
         cache: Path,
-        scratch: Path,
+        sandbox: Sandbox,
         now: Callable[[], datetime],
     ) -> None:
         self._request = request
@@ -107,7 +109,7 @@ class _Case:
         self._nurseries = nurseries
         self._trials = trials
         self._cache = cache
-        self._scratch = scratch
+        self._sandbox = sandbox
         self._now = now
 
     def run(self) -> None:
@@ -359,10 +361,9 @@ class _Case:
             self._cache,
             seconds=schedule.build_seconds,
             memory_bytes=schedule.memory_bytes,
+            sandbox=self._sandbox,
         )
-        scratch = self._scratch / role
-        scratch.mkdir(exist_ok=True)
-        return Contestant(solution, built, scratch)
+        return Contestant(solution, built, SLOTS.index(role))
 
     def _bench(self) -> Bench:
         problem = self._request.problem
@@ -372,6 +373,7 @@ class _Case:
             self._request.schedule,
             oracle,
             Drawer(problem, self._request.schedule.evict_bytes),
+            self._report.observe,
         )
 
 

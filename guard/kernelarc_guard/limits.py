@@ -3,6 +3,7 @@
 import ctypes
 import resource
 import signal
+from contextlib import suppress
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -30,6 +31,12 @@ def adopt_orphans() -> None:
 def set_dumpable(value: bool) -> None:
     """Allow or forbid other processes of this user to read this one's memory."""
     _prctl(_PR_SET_DUMPABLE, int(value))
+
+
+def prefer_for_killing() -> None:
+    """Let the kernel end this process first where memory runs out."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")
 
 
 def limit_runner(memory_bytes: int, file_bytes: int) -> None:

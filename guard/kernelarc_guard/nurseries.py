@@ -1,84 +1,31 @@
-"""The guard's handles of its nurseries: one in use, one kept warm for the next confirmation."""
+"""The guard's nurseries: one in use, one kept warm for the next confirmation."""
 
-import os
-import socket
-import subprocess
-import sys
+import itertools
 from pathlib import Path
-from typing import IO
 
-from kernelarc_guard.faults import Refused
-from kernelarc_guard.frames import FrameError, recv_frame, send_frame
+from kernelarc_guard.keeper import Nursery
+from kernelarc_guard.sandbox import Sandbox
 
-_START_SECONDS = 120.0
-_FORK_SECONDS = 30.0
-
-
-class Nursery:
-    """One nursery process; it imports while the guard does other things."""
-
-    def __init__(self, log: IO[bytes]) -> None:
-        """Start the process with a cleared environment; its output goes to `log`."""
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-B", "-m", "kernelarc_guard.nursery", str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=_environment(),
-            )
-        self._ready = False
-
-    @property
-    def pid(self) -> int:
-        """Return the process id."""
-        return self._process.pid
-
-    def wait_ready(self) -> None:
-        """Wait until it can fork; raises Refused if it cannot start."""
-        if self._ready:
-            return
-        self._channel.settimeout(_START_SECONDS)
-        try:
-            recv_frame(self._channel)
-        except (FrameError, OSError) as error:
-            code = self._process.poll()
-            raise Refused(
-                f"the nursery did not start ({error}, exit status {code}); "
-                "is kernelarc-mcp[guard] installed for this interpreter?"
-            ) from error
-        self._channel.settimeout(_FORK_SECONDS)
-        self._ready = True
-
-    def fork(self) -> tuple[int, socket.socket]:
-        """Return a fresh runner's process id, now a child of this process, and its channel."""
-        self.wait_ready()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
-            send_frame(self._channel, {"fork": True}, (theirs.fileno(),))
-        reply, _ = recv_frame(self._channel)
-        return int(reply["pid"]), ours
-
-    def close(self) -> None:
-        """End the process."""
-        self._channel.close()
-        self._process.kill()
-        self._process.wait()
+__all__ = ["Nurseries", "Nursery"]
 
 
 class Nurseries:
     """A nursery for screens and a spare that becomes the next confirmation's own."""
 
-    def __init__(self, log_path: Path) -> None:
-        """Start the first one; its messages are kept in `log_path`."""
-        self._log = log_path.open("ab")
-        self._current = Nursery(self._log)
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        """Start the first one; their messages are kept in `folder`."""
+        self._sandbox = sandbox
+        self._folder = folder
+        self._numbers = itertools.count(1)
+        self._log = (folder / "nursery.log").open("ab")
+        self._current = self._new()
         self._spare: Nursery | None = None
 
     def current(self) -> Nursery:
         """Return the nursery of screens, ready."""
+        if self._current.lost:
+            self._current = self._spare or self._new()
+            self._spare = None
         self._current.wait_ready()
         return self._current
 
@@ -89,11 +36,15 @@ class Nurseries:
 
     def renew(self) -> Nursery:
         """Return a nursery that has forked nothing yet, for one confirmation."""
-        spare, self._spare = self._spare or Nursery(self._log), None
+        spare, self._spare = self._spare or self._new(), None
         spare.wait_ready()
         self._current.close()
         self._current = spare
         return spare
+
+    def clean(self) -> int:
+        """Leave nothing of a request behind; return how many processes there were."""
+        return self._current.clean()
 
     def pids(self) -> frozenset[int]:
         """Return the processes that are meant to stay."""
@@ -102,8 +53,11 @@ class Nurseries:
 
     def warm_spare(self) -> None:
         """Start the spare; call it while nothing is being timed."""
+        if self._current.lost:
+            self._current = self._spare or self._new()
+            self._spare = None
         if self._spare is None:
-            self._spare = Nursery(self._log)
+            self._spare = self._new()
 
     def close(self) -> None:
         """End them all."""
@@ -112,11 +66,6 @@ class Nurseries:
                 nursery.close()
         self._log.close()
 
-
-def _environment() -> dict[str, str]:
-    return {
-        "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1",
-        "OMP_WAIT_POLICY": "passive",
-    }
+    def _new(self) -> Nursery:
+        folder = self._folder / f"nursery-{next(self._numbers)}"
+        return Nursery(self._sandbox, folder, self._log)

@@ -2,9 +2,13 @@
 
 import os
 import signal
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+_END_SECONDS: Final = 5.0
 
 
 def children(pid: int) -> list[int]:
@@ -32,16 +36,11 @@ def kill_all(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def sweep(keep: Collection[int]) -> int:
-    """Kill and reap this process's children except `keep`, orphans it adopted among them.
-
-    Returns how many were still running.
-    """
-    running = 0
-    while strays := [pid for pid in children(os.getpid()) if pid not in keep]:
-        for pid in strays:
-            kill_all([*descendants(pid), pid])
+def end_children() -> None:
+    """Kill and reap this process's descendants, orphans it adopted among them."""
+    limit = time.monotonic() + _END_SECONDS
+    while (left := descendants(os.getpid())) and time.monotonic() < limit:
+        kill_all(left)
+        for pid in children(os.getpid()):
             with suppress(ChildProcessError):
-                _, status = os.waitpid(pid, 0)
-                running += os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-    return running
+                os.waitpid(pid, 0)

@@ -62,6 +62,11 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "late_write": _reason("REVERT", "It wrote to a result after the call had ended."),
     "not_deterministic": _reason("REVERT", "The same inputs gave other bits the second time."),
+    "limit_passed": _reason(
+        "REJECT REVERT", "Its processes passed a limit on their number, memory or files."
+    ),
+    "extra_process": _reason("REVERT", "A process it started was alive beside it after a call."),
+    "too_many_threads": _reason("REVERT", "It computed on more threads than the problem gives."),
     "tampering": _reason("REVERT", "It was seen to tamper with the measurement."),
     "slower": _reason("REVERT", "Shown to be slower than the record."),
     "not_proven_close": _reason("REVERT", "Not shown to be close to the record."),
@@ -80,7 +85,9 @@ REASONS: Final[dict[str, Reason]] = {
 }
 
 
-_ANY_STAGE: Final = frozenset({"guard_lost", "cancelled", "tampering"})
+_ANY_STAGE: Final = frozenset(
+    {"guard_lost", "cancelled", "tampering", "extra_process", "too_many_threads"}
+)
 
 
 def check_outcome(verdict: Verdict, reason: str, stage: Stage) -> None:

@@ -185,8 +185,8 @@ class Report:
     def settle(self, outcome: Outcome) -> None:
         """Turn a failed stage into the verdict."""
         fault = outcome.fault
-        tampering = fault.reason == "tampering"
-        self._verdict = "REJECT" if outcome.stage in GATE and not tampering else "REVERT"
+        rejects = outcome.stage in GATE and "REJECT" in REASONS[fault.reason].verdicts
+        self._verdict = "REJECT" if rejects else "REVERT"
         self._reason, self._detail = fault.reason, fault.detail
         self.now = outcome.stage
         if outcome.stage == "timing" and fault.workload is not None:

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -21,19 +22,36 @@ import torch
 import torch.utils.dlpack
 
 from kernelarc_guard import control
+from kernelarc_guard.confinement import Confinement
 from kernelarc_guard.frames import recv_frame, send_frame
-from kernelarc_guard.limits import die_with_parent, limit_runner, set_dumpable
+from kernelarc_guard.limits import (
+    die_with_parent,
+    limit_runner,
+    prefer_for_killing,
+    set_dumpable,
+)
 from kernelarc_guard.watch import Watch
 
 _CODES = {getattr(torch, name): code for code, name in enumerate(control.DTYPES)}
 _FILE_BYTES = 512 << 20
 _IDLE_SECONDS = 0.15
+_ERROR_CHARACTERS = 8000
+_CACHES = {
+    "XDG_CACHE_HOME": ".cache",
+    "TORCHINDUCTOR_CACHE_DIR": ".cache/inductor",
+    "TORCH_EXTENSIONS_DIR": ".cache/extensions",
+    "TRITON_CACHE_DIR": ".cache/triton",
+    "NUMBA_CACHE_DIR": ".cache/numba",
+}
 
 
-def run(channel: socket.socket) -> None:
-    """Serve one guard over `channel` until told to quit; never returns."""
+def run(channel: socket.socket, confinement: Confinement, scratch: str, label: int) -> None:
+    """Serve one guard over `channel` until told to quit; never returns.
+
+    `scratch` is the one folder that it may write to; `label` marks all that it starts.
+    """
+    die_with_parent()
     setup, fds = recv_frame(channel)
-    die_with_parent()  # not before: until the guard speaks, the parent is a process about to end
     control_fd, log_fd, *set_fds = fds
     _own_descriptors(log_fd)
     page = control.ControlPage(mmap.mmap(control_fd, control.SIZE))
@@ -42,10 +60,11 @@ def run(channel: socket.socket) -> None:
         os.close(fd)
     if setup["threads"] > 1:
         torch.set_num_threads(setup["threads"])
-    os.chdir(setup["scratch"])
-    os.environ.update(HOME=setup["scratch"], TMPDIR=setup["scratch"])
+    _move_to(scratch)
     limit_runner(setup["memory_bytes"], _FILE_BYTES)
-    set_dumpable(True)  # the guard reads returned tensors from the stopped process
+    prefer_for_killing()
+    set_dumpable(True)  # the warden reads returned tensors from the stopped process
+    confinement.enter(setup["folder"], scratch, label)
     watch = Watch()
     try:
         function = _load(setup)
@@ -258,6 +277,14 @@ def _to_torch(native: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _move_to(scratch: str) -> None:
+    os.chdir(scratch)
+    os.environ.update(HOME=scratch, TMPDIR=scratch)
+    tempfile.tempdir = None  # an import may have looked for it before
+    for variable, folder in _CACHES.items():
+        os.environ[variable] = f"{scratch}/{folder}"
+
+
 def _own_descriptors(log_fd: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -271,4 +298,4 @@ def _describe_error(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "kernelarc_guard" not in f.filename and "<frozen" not in f.filename]
     where = f" at {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
-    return f"{type(error).__name__}: {error}{where}"
+    return f"{type(error).__name__}: {error}{where}"[:_ERROR_CHARACTERS]

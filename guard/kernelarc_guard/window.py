@@ -1,8 +1,8 @@
-"""Stop, fill, go, seal: one timed call with both ends owned by the guard. Standard library only.
+"""Stop, fill, go, seal: one timed call with both ends owned by the warden. Standard library only.
 
-A runner stops itself when a call is done. The guard wakes it (t0) and polls for its next stop (t1).
+A runner stops itself when a call is done. Its parent wakes it (t0) and polls for its next stop (t1).
 Between two windows it must not run: a stopped process can arrange to be woken by a timer, so the
-guard checks that nobody continued it (the kernel keeps that for its parent, also when it has stopped
+parent checks that nobody continued it (the kernel keeps that for its parent, also when it has stopped
 again) and that its CPU clock stood still.
 """
 
@@ -19,6 +19,8 @@ Clock = Callable[[], int]
 _REST_SECONDS = 5.0
 _COARSE_NS = 2_000_000
 """What the CPU clock may move where the kernel does not say whether a thread has left its core."""
+_LOOK_NS = 20_000_000
+"""A call that lasts longer is looked at every so often: shorter ones are never disturbed."""
 
 _STOP_OR_END = os.WSTOPPED | os.WEXITED | os.WNOHANG
 _ANY_CHANGE = _STOP_OR_END | os.WCONTINUED
@@ -41,13 +43,21 @@ class SelfWoken(Exception):
     """The runner ran while it had to stand still."""
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass
 class Window:
     """The windows of one runner, which must be a child of this process."""
 
     pid: int
     clock: Clock = time.perf_counter_ns
+    look: Callable[[], None] = _nothing
+    """Called every 20 ms of a call or a wait that lasts longer; what it raises ends the call."""
     ended: bool = False
+    cpu_ns: int = 0
+    """CPU time of all threads in the last window."""
     _cpu_at_stop: int = field(default=-1)
     _exact: bool = field(default=True)
 
@@ -73,15 +83,21 @@ class Window:
     def go(self, seconds: float) -> int:
         """Wake the runner, wait for its next stop and return the nanoseconds between."""
         clock, waitid, pid = self.clock, os.waitid, self.pid
+        before = self._cpu_at_stop
         begin = clock()
         limit = begin + int(seconds * 1e9)
+        pause = min(limit, begin + _LOOK_NS)
         os.kill(pid, signal.SIGCONT)
         while (seen := waitid(os.P_PID, pid, _STOP_OR_END)) is None:
-            if clock() > limit:
-                raise DeadlinePassed(f"no stop within {seconds:g} s")
+            if clock() > pause:
+                self.look()
+                if clock() > limit:
+                    raise DeadlinePassed(f"no stop within {seconds:g} s")
+                pause = min(limit, clock() + _LOOK_NS)
         end = clock()
         self._settle(seen)
         self._rest()
+        self.cpu_ns = self._cpu_at_stop - before
         return end - begin
 
     def kill(self) -> None:
@@ -95,9 +111,13 @@ class Window:
             self.ended = True
 
     def _poll(self, limit: int, pause: float) -> None:
+        look_at = self.clock() + _LOOK_NS
         while (seen := os.waitid(os.P_PID, self.pid, _STOP_OR_END)) is None:
             if self.clock() > limit:
                 raise DeadlinePassed("no stop before the deadline")
+            if self.clock() > look_at:
+                self.look()
+                look_at = self.clock() + _LOOK_NS
             time.sleep(pause)
         self._settle(seen)
 
@@ -113,12 +133,13 @@ class Window:
         preempt that thread in between. /proc/PID/task/TID/wchan reads 0 as long as it is runnable.
         """
         limit = self.clock() + int(_REST_SECONDS * 1e9)
-        while self._exact and any(_runnable(self.pid, tid) for tid in self._threads()):
+        while self._exact and any(_runnable(self.pid, tid) for tid in self.threads()):
             if self.clock() > limit:
                 self._exact = False  # this kernel does not tell: it hides wchan or lacks it
         self._cpu_at_stop = self._cpu_ns()
 
-    def _threads(self) -> list[str]:
+    def threads(self) -> list[str]:
+        """Return the ids of the runner's threads; empty where it is gone."""
         try:
             return os.listdir(f"/proc/{self.pid}/task")
         except FileNotFoundError:

@@ -16,7 +16,7 @@ from kernelarc_mcp.cli.children import Child, start_server
 from kernelarc_mcp.cli.console import UserError, out
 from kernelarc_mcp.cli.live import Live
 from kernelarc_mcp.cli.new import create_campaign, settings_from
-from kernelarc_mcp.cli.options import GuardPython, guard_python, problem_folder
+from kernelarc_mcp.cli.options import AllowUnsandboxed, GuardPython, guard_python, problem_folder
 from kernelarc_mcp.cli.summary import print_summary
 from kernelarc_mcp.cli.verify import check
 from kernelarc_mcp.data import data_dir
@@ -50,6 +50,7 @@ def demo(
     ] = 200.0,
     seed: Annotated[int, typer.Option(help="Seed of the clients' choices.")] = 1,
     guard: GuardPython = "",
+    allow_unsandboxed: AllowUnsandboxed = False,
 ) -> None:
     """Run a small campaign: server, two scripted clients, live verdicts, board and verification."""
     python = guard_python(guard)

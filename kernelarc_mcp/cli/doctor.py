@@ -28,6 +28,9 @@ if found["torch"]:
     import torch
     found["torch"] = torch.__version__
     found["cuda"] = torch.cuda.device_count()
+if found["kernelarc_guard"]:
+    from kernelarc_guard.sandbox import find_sandbox
+    found["protection"] = find_sandbox().describe()
 print(json.dumps(found))
 """
 
@@ -61,12 +64,6 @@ def examine(python: str) -> list[Finding]:
         *_guard(python),
         _compiler(),
         _cores(),
-        Finding(
-            name="sandbox",
-            state="warning",
-            detail="none: candidates run with resource limits and deadlines only; "
-            "judge only code you would run yourself",
-        ),
         _device_locks(),
         _writable("cache", str(cache_root())),
         _problems(),
@@ -106,6 +103,7 @@ def _guard(python: str) -> list[Finding]:
                 detail="install kernelarc-mcp[guard] into that environment",
             )
         )
+    findings.append(_sandbox(found.get("protection")))
     gpus = int(found.get("cuda", 0))
     findings.append(
         Finding(
@@ -115,6 +113,19 @@ def _guard(python: str) -> list[Finding]:
         )
     )
     return findings
+
+
+def _sandbox(protection: dict[str, str] | None) -> Finding:
+    if protection is None:
+        return Finding(name="sandbox", state="missing", detail="unknown without kernelarc_guard")
+    detail = ", ".join(f"{key}: {value}" for key, value in protection.items())
+    states: dict[str, Literal["ok", "warning", "missing"]] = {
+        "bubblewrap+landlock": "ok",
+        "landlock": "warning",
+    }
+    return Finding(
+        name="sandbox", state=states.get(protection["sandbox"], "missing"), detail=detail
+    )
 
 
 def _compiler() -> Finding:

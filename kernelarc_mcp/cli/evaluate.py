@@ -19,6 +19,7 @@ from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
 from kernelarc_mcp.cli.console import UserError, err, out, print_json
 from kernelarc_mcp.cli.options import (
+    AllowUnsandboxed,
     Device,
     GuardPython,
     Json,
@@ -48,6 +49,7 @@ def evaluate(
     device: Device = "cpu",
     workloads: Workloads = "workload.jsonl",
     guard: GuardPython = "",
+    allow_unsandboxed: AllowUnsandboxed = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Calibrate again instead of using today's calibration.")
     ] = False,

@@ -11,6 +11,7 @@ from kernelarc_guard.problem import Problem
 from kernelarc_guard.solution import Solution, read_solution, reference_solution, seed_solution
 from kernelarc_mcp.cli.console import UserError
 from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.host.guard_client import UNSANDBOXED_VARIABLE
 
 GUARD_PYTHON_VARIABLE = "KERNELARC_GUARD_PYTHON"
 
@@ -21,6 +22,22 @@ GuardPython = Annotated[
         envvar=GUARD_PYTHON_VARIABLE,
         help="Interpreter of the environment that has the guard's packages (torch).",
         show_default="this interpreter",
+    ),
+]
+
+
+def _allow_unsandboxed(value: bool) -> bool:
+    if value:  # servers that this command starts inherit it
+        os.environ[UNSANDBOXED_VARIABLE] = "1"
+    return value
+
+
+AllowUnsandboxed = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unsandboxed",
+        callback=_allow_unsandboxed,
+        help="Judge even where no sandbox can be had. Only for code you would run yourself.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -8,7 +8,7 @@ import anyio
 import typer
 
 from kernelarc_mcp.cli.console import UserError, err
-from kernelarc_mcp.cli.options import CampaignDir, GuardPython, guard_python
+from kernelarc_mcp.cli.options import AllowUnsandboxed, CampaignDir, GuardPython, guard_python
 from kernelarc_mcp.host.host import Host
 
 DEFAULT_PORT = 8765
@@ -34,6 +34,7 @@ def serve(
         ),
     ] = None,
     guard: GuardPython = "",
+    allow_unsandboxed: AllowUnsandboxed = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
 ) -> None:
     """Serve a campaign: stdio for one client, or HTTP for many.

@@ -18,9 +18,12 @@ from kernelarc_guard import compile_job
 from kernelarc_guard.build import BuildFailed, Built, build
 from kernelarc_guard.compile_flags import FlagRefused, compiler_flags, linker_flags
 from kernelarc_guard.compiler_messages import read_messages
+from kernelarc_guard.confinement import Confinement
+from kernelarc_guard.sandbox import find_sandbox
 from kernelarc_guard.solution import CompileOptions, Solution, SourceFile, Spec
 
 GUARD = Path(compile_job.__file__).parents[1]
+SANDBOX = find_sandbox()
 MEMORY = 4 << 30
 
 ADD = """
@@ -74,7 +77,7 @@ def python(*files: tuple[str, str], entry: str = "run") -> Solution:
 
 
 def make(solution: Solution, cache: Path, seconds: float = 120.0, memory: int = MEMORY) -> Built:
-    return build(solution, cache, seconds=seconds, memory_bytes=memory)
+    return build(solution, cache, seconds=seconds, memory_bytes=memory, sandbox=SANDBOX)
 
 
 def leftovers(cache: Path) -> list[str]:
@@ -304,9 +307,11 @@ def test_two_processes_build_the_same_solution_once(tmp_path: Path) -> None:
         "import sys; from pathlib import Path\n"
         "sys.path.insert(0, sys.argv[1])\n"
         "from kernelarc_guard.build import build\n"
+        "from kernelarc_guard.sandbox import find_sandbox\n"
         "from kernelarc_guard.solution import Solution\n"
         "solution = Solution.model_validate_json(sys.argv[3])\n"
-        "built = build(solution, Path(sys.argv[2]), seconds=120, memory_bytes=1 << 32)\n"
+        "built = build(solution, Path(sys.argv[2]), seconds=120, memory_bytes=1 << 32, "
+        "sandbox=find_sandbox())\n"
         "print(built.cached, built.digest)\n"
     )
     command = [sys.executable, "-c", script, str(GUARD), str(tmp_path), solution.model_dump_json()]
@@ -364,13 +369,15 @@ def job(command: list[str], folder: Path, **changes: Any) -> dict[str, Any]:
         "memory_bytes": MEMORY,
         "file_bytes": 1 << 20,
         "output_bytes": 1000,
+        "confinement": Confinement("none", 0, (), 0).as_json(),
+        "writable": [],
     } | changes
 
 
 def supervise(one: dict[str, Any]) -> subprocess.Popen[bytes]:
     """Start the supervisor as the builder does, with its stdin left open."""
     supervisor = subprocess.Popen(
-        [sys.executable, "-I", "-S", compile_job.__file__],
+        [sys.executable, "-I", "-m", compile_job.__name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -428,8 +435,11 @@ def test_a_job_ends_when_its_parent_does(tmp_path: Path) -> None:
     command = ["sh", "-c", "echo $$ > told; exec sleep 1000"]
     script = (
         "import sys, json; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\n"
         "from kernelarc_guard.build import _run_job\n"
-        "_run_job(json.loads(sys.argv[2]), 60)\n"
+        "from kernelarc_guard.sandbox import Sandbox\n"
+        "bare = Sandbox('none', 0, '', (), '')\n"
+        "_run_job(json.loads(sys.argv[2]), bare, Path())\n"
     )
     one = json.dumps(job(command, tmp_path))
     with subprocess.Popen([sys.executable, "-c", script, GUARD, one]) as parent:

@@ -51,7 +51,7 @@ def test_every_kind_of_right_solution_reaches_timing(
     assert [one.state for one in result.workloads] == ["passed", "passed"]
     assert result.stages["correctness"].state == "passed"
     assert result.pairs and result.decision is not None
-    assert result.protection["sandbox"] == "none"
+    assert result.protection["sandbox"] == "bubblewrap+landlock"
     assert all(one.record_us and one.candidate_us for one in result.workloads)
 
 
@@ -199,20 +199,6 @@ def test_the_same_binary_as_before_is_a_duplicate(guard: Guard) -> None:
     )
     assert (again.verdict, again.reason, again.stage) == ("REJECT", "duplicate", "duplicate")
     assert "sub_1" in again.detail
-
-
-def test_processes_left_behind_are_killed_and_observed(guard: Guard) -> None:
-    source = """import subprocess
-import torch
-subprocess.Popen(["sleep", "600"], start_new_session=True)
-
-def run(x, scale):
-    return torch.tanh(x) * scale
-"""
-    result = screened(guard, source)
-    assert any("left behind" in seen for seen in result.observations)
-    names = [Path(f"/proc/{pid}/comm").read_text() for pid in children(guard.process.pid)]
-    assert "sleep\n" not in names
 
 
 def test_a_record_that_fails_is_the_requests_fault(guard: Guard) -> None:

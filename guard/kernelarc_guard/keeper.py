@@ -1,0 +1,253 @@
+"""The guard's handle of one nursery: starts it in the sandbox, hands it solutions, asks its warden."""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from kernelarc_guard.build import Built
+from kernelarc_guard.cgroups import Cgroups
+from kernelarc_guard.faults import Refused
+from kernelarc_guard.frames import FrameError, recv_frame, send_frame
+from kernelarc_guard.processes import descendants, kill_all
+from kernelarc_guard.sandbox import SCRATCH_BYTES, TASKS, Sandbox, memory_limit
+
+SLOTS: Final = ("record", "candidate", "anchor")
+_START_SECONDS: Final = 120.0
+_GRACE_SECONDS: Final = 15.0
+"""How much longer than its deadline an answer may take before the nursery counts as lost."""
+_SOLUTIONS: Final = "/solutions"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A built solution as its runner sees it."""
+
+    entry: str
+    root: str
+    """The folder with the sources."""
+    folder: str
+    """All of the solution's files lie in it, and no other solution's."""
+
+
+class NurseryLost(Exception):
+    """The nursery ended or does not answer; everything in it is dead now."""
+
+
+class Nursery:
+    """One nursery process; it imports while the guard does other things."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, log: IO[bytes]) -> None:
+        """Start it with a cleared environment; its files are in `folder`, its output in `log`."""
+        self._sandbox = sandbox
+        self._folder = folder
+        self._solutions = folder / "solutions"
+        self._solutions.mkdir(parents=True, mode=0o700)
+        self._cgroups = Cgroups(TASKS, memory_limit())
+        self._scratches = [self._scratch(slot) for slot in SLOTS]
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        number = str(theirs.fileno())
+        environment = _environment()
+        command = sandbox.command(
+            [sys.executable, "-I", "-B", "-m", "kernelarc_guard.nursery", number],
+            environment=environment,
+            readable=[(self._solutions, _SOLUTIONS)],
+            memory=self._scratches,
+        )
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+            )
+        self._placed: dict[tuple[str, str], Placed] = {}
+        self._ready = False
+        self.lost = False
+
+    @property
+    def pid(self) -> int:
+        """Return the process id of what the guard started: the nursery or the sandbox around it."""
+        return self._process.pid
+
+    @property
+    def ready(self) -> bool:
+        """Say whether it can fork."""
+        return self._ready and not self.lost
+
+    def wait_ready(self) -> None:
+        """Wait until it can fork; raises Refused if it cannot start."""
+        if self._ready:
+            return
+        self._channel.settimeout(_START_SECONDS)
+        try:
+            recv_frame(self._channel)
+            self._attach()
+            send_frame(self._channel, self._begin())
+            recv_frame(self._channel)
+        except (FrameError, OSError) as error:
+            code = self._process.poll()
+            raise Refused(
+                f"the nursery did not start ({error}, exit status {code}); "
+                "is kernelarc-mcp[guard] installed for this interpreter?"
+            ) from error
+        self._ready = True
+
+    def fork(self, slot: int, cores: frozenset[int], own: frozenset[int]) -> "Runner":
+        """Fork a runner on `cores`; the nursery itself stays on `own` (empty: where it is)."""
+        self.wait_ready()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            answer, _ = self.ask(
+                {"op": "fork", "slot": slot, "cores": sorted(cores), "own_cores": sorted(own)},
+                _GRACE_SECONDS,
+                (theirs.fileno(),),
+            )
+        return Runner(self, answer["runner"], ours)
+
+    def place(self, built: Built) -> Placed:
+        """Copy a built solution to where its runner sees it, once per request."""
+        key = (str(built.entry), built.digest)
+        known = self._placed.get(key)
+        if known is not None:
+            return known
+        name = secrets.token_hex(8)
+        folder = self._solutions / name
+        folder.mkdir(mode=0o700)
+        inside = f"{_SOLUTIONS}/{name}" if self._sandbox.bubblewrap else str(folder)
+        root = f"{inside}/src"
+        shutil.copytree(built.root, folder / "src", symlinks=True)
+        if built.entry.is_relative_to(built.root):
+            entry = f"{root}/{built.entry.relative_to(built.root)}"
+        else:
+            shutil.copy(built.entry, folder / built.entry.name)
+            entry = f"{inside}/{built.entry.name}"
+        placed = self._placed[key] = Placed(entry, root, inside)
+        return placed
+
+    def clean(self) -> int:
+        """End all runners and forget all solutions; return how many other processes were left."""
+        if not self.ready:
+            return 0
+        try:
+            answer, _ = self.ask({"op": "clean"}, _GRACE_SECONDS)
+        except NurseryLost:
+            return 0  # and so is everything in it
+        finally:
+            self._placed.clear()
+            for folder in self._solutions.glob("*"):
+                shutil.rmtree(folder, ignore_errors=True)
+        return int(answer["left"])
+
+    def ask(
+        self, body: dict[str, Any], seconds: float, fds: tuple[int, ...] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Send one operation and return its answer; raises NurseryLost."""
+        if self.lost:
+            raise NurseryLost("the nursery is gone")
+        try:
+            self._channel.settimeout(seconds)
+            send_frame(self._channel, body, fds)
+            return recv_frame(self._channel)
+        except (FrameError, OSError) as error:
+            self.close()
+            raise NurseryLost(f"the nursery ended or hangs: {error}") from error
+
+    def close(self) -> None:
+        """End the process with everything in it, and remove its files."""
+        self.lost = True
+        self._channel.close()
+        kill_all([self._process.pid, *descendants(self._process.pid)])
+        self._process.wait()
+        self._cgroups.remove()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _scratch(self, slot: str) -> str:
+        if self._sandbox.bubblewrap:
+            return f"/scratch/{slot}"
+        folder = self._folder / "scratch" / slot
+        folder.mkdir(parents=True, mode=0o700)
+        return str(folder)
+
+    def _attach(self) -> None:
+        """Move it into its control group; what it forks follows."""
+        with suppress(OSError):
+            self._cgroups.attach([self._process.pid, *descendants(self._process.pid)])
+            return
+        self._cgroups.pids = self._cgroups.memory = False
+
+    def _begin(self) -> dict[str, Any]:
+        counted = self._cgroups.pids
+        confinement = self._sandbox.confinement(counted)
+        return {
+            "confinement": confinement.as_json(),
+            "scratches": self._scratches,
+            "limits": {
+                "count_processes": not counted and not confinement.tasks,
+                "memory_bytes": 0 if self._cgroups.memory else memory_limit(),
+                "scratch_bytes": 0 if self._sandbox.bubblewrap else SCRATCH_BYTES,
+            },
+        }
+
+
+class Runner:
+    """One runner, as its warden's client sees it."""
+
+    def __init__(self, nursery: Nursery, number: int, channel: socket.socket) -> None:
+        """Take over a runner that was just forked."""
+        self._nursery = nursery
+        self._number = number
+        self._ended = False
+        self.channel = channel
+
+    def wait(self, seconds: float) -> dict[str, Any]:
+        """Wait for its first stop; the answer has `fault` and `how` where that went wrong."""
+        return self._ask("wait", seconds + _GRACE_SECONDS, seconds=seconds)[0]
+
+    def go(self, seconds: float) -> dict[str, Any]:
+        """Execute one window; the answer has `ns` and what the census found, or `fault`."""
+        return self._ask("go", seconds + _GRACE_SECONDS, seconds=seconds)[0]
+
+    def open(self) -> tuple[int, int] | None:
+        """Return descriptors of its memory and its table of mappings; None where it has gone."""
+        _, fds = self._ask("open", _GRACE_SECONDS)
+        return (fds[0], fds[1]) if len(fds) == 2 else None
+
+    def keep(self) -> None:
+        """Set its scratch folder aside for later runners of its slot."""
+        self._ask("keep", _GRACE_SECONDS + 60)
+
+    def end(self) -> int:
+        """Kill it with all that it started; return how many other processes there were."""
+        self.channel.close()
+        if self._ended or self._nursery.lost:
+            return 0
+        self._ended = True
+        try:
+            return int(self._ask("end", _GRACE_SECONDS)[0]["left"])
+        except NurseryLost:
+            return 0
+
+    def _ask(self, op: str, timeout: float, **more: Any) -> tuple[dict[str, Any], list[int]]:
+        return self._nursery.ask({"op": op, "runner": self._number, **more}, timeout)
+
+
+def _environment() -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        "LANG": "C.UTF-8",
+        "HOME": "/nowhere",
+        "USER": "runner",
+        "OMP_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "passive",
+        # Its pool of compiling processes would stay beside the kernel.
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }

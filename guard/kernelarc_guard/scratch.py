@@ -1,0 +1,103 @@
+"""Scratch folders of runners: empty or a copy of what a first run left. Standard library only.
+
+What a first run (smoke, or a pair's warm-up) leaves behind, such as compiled kernels, is set aside
+once. Every later runner gets a copy of its own, so nothing that it writes reaches another run.
+"""
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+KEPT_BYTES: Final = 64 << 20
+KEPT_FILES: Final = 4096
+"""A larger folder is not set aside: later runners then start with an empty one."""
+
+
+class Scratch:
+    """The scratch folders of one slot (one arm's solution) below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        """Use `root`, which exists and holds nothing else."""
+        self.root = root
+        self._kept = root / "kept"
+
+    def make(self, name: str) -> Path:
+        """Return a fresh folder for one runner."""
+        folder = self.root / name
+        if self._kept.is_dir():
+            try:
+                _copy(self._kept, folder)
+                return folder
+            except OSError:
+                remove(folder)
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def keep(self, name: str) -> bool:
+        """Set a runner's folder aside for later ones, once; its processes must stand still."""
+        folder = self.root / name
+        if self._kept.is_dir() or not _small(folder):
+            return False
+        try:
+            _copy(folder, self._kept)
+        except OSError:
+            remove(self._kept)
+            return False
+        return True
+
+    def drop(self, name: str) -> None:
+        """Remove one runner's folder."""
+        remove(self.root / name)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        for entry in self.root.iterdir():
+            remove(entry)
+
+    def bytes_used(self) -> int:
+        """Return what all files take, for file systems that have no limit of their own."""
+        return sum(size for _, size in _files(self.root))
+
+
+def remove(path: Path) -> None:
+    """Remove a tree that untrusted code wrote, whatever modes it left."""
+    shutil.rmtree(path, onerror=_force)
+
+
+def _force(function: object, path: str, info: object) -> None:
+    with suppress(OSError):
+        os.chmod(os.path.dirname(path), 0o700)
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.chmod(path, 0o700)
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+
+
+def _files(root: Path) -> list[tuple[str, int]]:
+    found = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                found.append((path, os.lstat(path).st_size))
+    return found
+
+
+def _small(folder: Path) -> bool:
+    files = _files(folder)
+    return 0 < len(files) <= KEPT_FILES and sum(size for _, size in files) <= KEPT_BYTES
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy folders, plain files and links as links; leave sockets, pipes and devices."""
+
+    def special(folder: str, names: list[str]) -> list[str]:
+        modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
+        plain = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
+        return [name for name, mode in modes.items() if not any(is_a(mode) for is_a in plain)]
+
+    shutil.copytree(source, target, symlinks=True, ignore=special)

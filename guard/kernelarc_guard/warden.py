@@ -1,0 +1,193 @@
+"""The warden: keeps runners on the guard's behalf, inside the sandbox, and owns their windows.
+
+It is their parent, so the kernel tells it of their stops, and the first process of their PID
+namespace (or a subreaper), so nothing they start escapes it. Runs no code of any solution and holds
+no secret: a runner is a copy of it. Standard library only.
+"""
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kernelarc_guard import seccomp
+from kernelarc_guard.census import Census
+from kernelarc_guard.confinement import Confinement
+from kernelarc_guard.scratch import Scratch
+from kernelarc_guard.window import DeadlinePassed, RunnerEnded, SelfWoken, Window
+
+MAX_PROCESSES: Final = 256
+"""What the namespace may hold where neither a control group nor the kernel counts."""
+_THREADS_SLACK_NS: Final = 5_000_000
+_THREADS_FACTOR: Final = 1.25
+"""CPU time beyond this many times threads x wall (and the slack) ran on cores not given to it."""
+
+RunnerMain = Callable[[socket.socket, Confinement, str, int], None]
+"""The body of a runner: channel, confinement, scratch folder, label."""
+
+
+class LimitPassed(Exception):
+    """The processes of a runner passed a limit that is counted, not enforced by the kernel."""
+
+
+@dataclass
+class _Ward:
+    window: Window
+    slot: int
+    cores: frozenset[int]
+    called: bool = False
+    """Did its first window begin?"""
+    noted: bool = field(default=False)
+
+
+class Warden:
+    """Forks, times, watches and ends runners; each method answers one frame of the guard."""
+
+    def __init__(
+        self,
+        confinement: Confinement,
+        scratches: list[Path],
+        runner: RunnerMain,
+        limits: dict[str, Any],
+        close_in_child: Callable[[], None],
+    ) -> None:
+        """Keep runners in `scratches`, by slot; `limits` says what is counted here.
+
+        `limits` has `count_processes`, `memory_bytes` and `scratch_bytes`, each 0 where the kernel
+        bounds it.
+        """
+        self._confinement = confinement
+        self._scratches = [Scratch(path) for path in scratches]
+        self._runner = runner
+        self._limits = limits
+        self._close_in_child = close_in_child
+        self._census = Census(namespaced=confinement.kind == "bubblewrap+landlock")
+        self._wards: dict[int, _Ward] = {}
+        self._labels = 0
+
+    def fork(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Fork a runner in a slot, on its cores, with its channel."""
+        # Where these cores are all there are, this process stays on them.
+        if frame["own_cores"]:
+            os.sched_setaffinity(0, frame["own_cores"])
+        self._labels += 1
+        label, slot = self._labels, self._scratches[frame["slot"]]
+        folder = str(slot.make(str(label)))
+        pid = os.fork()
+        if pid == 0:
+            self._close_in_child()
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            self._runner(socket.socket(fileno=fds[0]), self._confinement, folder, label)
+            os._exit(70)
+        os.close(fds[0])
+        cores = frozenset(frame["cores"])
+        os.sched_setaffinity(pid, cores)
+        window = Window(pid, look=self._look)
+        self._wards[label] = _Ward(window, frame["slot"], cores)
+        return {"runner": label}
+
+    def wait(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Wait until a runner has loaded its solution and stopped."""
+        ward = self._wards[frame["runner"]]
+        return self._told(lambda: ward.window.wait_stopped(frame["seconds"]))
+
+    def go(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Execute one window: `ns`, or what went wrong."""
+        label = frame["runner"]
+        ward = self._wards[label]
+
+        def window() -> dict[str, Any]:
+            self._place(ward)
+            ward.window.check_still()
+            early = [] if ward.called else self._strangers(label)
+            ward.called = True
+            elapsed = ward.window.go(frame["seconds"])
+            strangers = self._strangers(label)
+            answer: dict[str, Any] = {"ns": elapsed, "cpu_ns": ward.window.cpu_ns}
+            if early:
+                answer["early"] = len(early)
+            if strangers:
+                answer["strangers"] = len(strangers)
+            bound = _THREADS_FACTOR * len(ward.cores) * elapsed + _THREADS_SLACK_NS
+            if ward.window.cpu_ns > bound:
+                answer["threads"] = len(ward.cores)
+            return answer
+
+        return self._told(window)
+
+    def open(self, frame: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """Open a stopped runner's memory and table of mappings, for the guard to read."""
+        pid = self._wards[frame["runner"]].window.pid
+        try:
+            opened = [os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)]
+            opened.append(os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            return {"fault": "unreadable", "how": str(error)}, []
+        return {}, opened
+
+    def keep(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Set the scratch folder of a stopped runner aside for the next ones of its slot."""
+        label = frame["runner"]
+        ward = self._wards[label]
+        still = not self._strangers(label)
+        return {"kept": still and self._scratches[ward.slot].keep(str(label))}
+
+    def end(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Kill a runner and what it started, and remove its scratch folder."""
+        label = frame["runner"]
+        ward = self._wards.pop(label)
+        ward.window.kill()
+        left = self._census.end(label, self._pids())
+        self._scratches[ward.slot].drop(str(label))
+        return {"left": left}
+
+    def clean(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """End everything but this process and empty all scratch folders."""
+        for ward in self._wards.values():
+            ward.window.kill()
+        self._wards.clear()
+        left = self._census.end_all()
+        for scratch in self._scratches:
+            scratch.clear()
+        return {"left": left}
+
+    def _pids(self) -> set[int]:
+        return {ward.window.pid for ward in self._wards.values()}
+
+    def _strangers(self, label: int) -> list[int]:
+        return [s.pid for s in self._census.strangers(self._pids()) if s.label == label]
+
+    def _place(self, ward: _Ward) -> None:
+        """Put a runner back on its cores where it can have left them."""
+        if not seccomp.supported():
+            for thread in ward.window.threads():
+                os.sched_setaffinity(int(thread), ward.cores)
+
+    def _look(self) -> None:
+        limits = self._limits
+        if limits["count_processes"] and (count := len(self._census.pids())) > MAX_PROCESSES:
+            raise LimitPassed(f"it started {count} processes; at most {MAX_PROCESSES}")
+        if limits["memory_bytes"] and self._census.resident_bytes() > limits["memory_bytes"]:
+            raise LimitPassed(f"its processes hold more than {limits['memory_bytes']} bytes")
+        if limits["scratch_bytes"]:
+            for scratch in self._scratches:
+                if scratch.bytes_used() > limits["scratch_bytes"]:
+                    raise LimitPassed(f"it wrote more than {limits['scratch_bytes']} bytes")
+
+    def _told(self, step: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
+        """Return a step's answer, or the fault it ended with."""
+        try:
+            return step() or {}
+        except DeadlinePassed as passed:
+            return {"fault": "deadline", "how": str(passed)}
+        except RunnerEnded as ended:
+            return {"fault": "ended", "how": ended.how}
+        except SelfWoken as woken:
+            return {"fault": "woken", "how": str(woken)}
+        except LimitPassed as limit:
+            self._census.end_all()
+            return {"fault": "limit", "how": str(limit)}
