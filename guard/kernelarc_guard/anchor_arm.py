@@ -27,6 +27,8 @@ class AnchorArm:
         self._arm: Arm | None = None
         self._beside: set[int] = set()
         self._times: list[int | None] = []
+        self._last: Outputs = {}
+        """Of its last call: a result can be read only once."""
         if anchor is not None:
             try:
                 self._arm = bench.start(nursery, anchor)
@@ -60,7 +62,7 @@ class AnchorArm:
         """Refuse where the anchor's output is neither like the right one nor itself right."""
         if self._arm is None or index not in self._beside:
             return
-        bench, outputs = self._bench, self._arm.outputs(workload)
+        bench, outputs = self._bench, self._last
         if bench.agree(workload, outputs, right):
             return
         result = bench.judge(workload, outputs, bench.answer(workload, draw))
@@ -84,7 +86,7 @@ class AnchorArm:
         assert self._arm is not None
         try:
             elapsed = self._arm.call(workload, draw, evict=evict)
-            self._arm.outputs(workload)
+            self._last = self._arm.outputs(workload)
         except SolutionFault as fault:
             raise _failed(fault.reason, fault.detail) from None
         return elapsed
