@@ -8,8 +8,9 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from queue import SimpleQueue
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -21,6 +22,9 @@ from kernelarc_guard.places import GuardFolder
 from kernelarc_guard.processes import end_children
 from kernelarc_guard.protocol import REQUEST, Refusal
 from kernelarc_guard.sandbox import ALLOW_UNSANDBOXED, find_sandbox, no_sandbox
+
+if TYPE_CHECKING:  # it imports torch
+    from kernelarc_guard.judge import Judge
 
 MAX_LINE = 64 << 20
 
@@ -45,28 +49,35 @@ def main() -> None:
         answers.write(message.model_dump_json().encode() + b"\n")
         answers.flush()
 
-    while (line := requests.get()) is not None:
-        request_id = "?"
-        try:
-            if len(line) > MAX_LINE:
-                raise Refused(f"a request of {len(line)} bytes; at most {MAX_LINE}")
-            request = REQUEST.validate_json(line)
-            request_id = request.id
-            if judge is None:
-                raise Refused(no_sandbox(sandbox))
-            tell(judge.judge(request, tell))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            tell(Refusal(id=request_id, error=f"request: {where}: {first['msg']}"))
-        except Refused as refused:
-            tell(Refusal(id=request_id, error=str(refused), code=refused.code))
-        except Exception as error:  # noqa: BLE001 - the process boundary: nothing may go unanswered
-            traceback.print_exc()
-            tell(Refusal(id=request_id, error=f"guard error: {type(error).__name__}: {error}"))
-        if judge is not None:
-            judge.warm()
-    end(place)
+    try:
+        while (line := requests.get()) is not None:
+            _answer(line, judge, no_sandbox(sandbox), tell)
+    finally:
+        end(place)
+
+
+def _answer(line: bytes, judge: "Judge | None", unsafe: str, tell: Callable[[Model], None]) -> None:
+    """Judge one line; whatever happens is answered."""
+    request_id = "?"
+    try:
+        if len(line) > MAX_LINE:
+            raise Refused(f"a request of {len(line)} bytes; at most {MAX_LINE}")
+        request = REQUEST.validate_json(line)
+        request_id = request.id
+        if judge is None:
+            raise Refused(unsafe)
+        tell(judge.judge(request, tell))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        tell(Refusal(id=request_id, error=f"request: {where}: {first['msg']}"))
+    except Refused as refused:
+        tell(Refusal(id=request_id, error=str(refused), code=refused.code))
+    except Exception as error:  # noqa: BLE001 - the process boundary: nothing may go unanswered
+        traceback.print_exc()
+        tell(Refusal(id=request_id, error=f"guard error: {type(error).__name__}: {error}"))
+    if judge is not None:
+        judge.warm()
 
 
 def _read(requests: SimpleQueue[bytes | None], place: GuardFolder) -> None:

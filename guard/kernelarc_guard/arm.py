@@ -16,7 +16,7 @@ from kernelarc_guard.cores import other_cores, runner_cores
 from kernelarc_guard.draws import Draw, Drawer
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
-from kernelarc_guard.keeper import Nursery, NurseryLost, Placed
+from kernelarc_guard.keeper import Nursery, NurseryLost, Placed, Runner
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.returned import Range, ReturnedResults
 from kernelarc_guard.solution import Solution
@@ -68,13 +68,13 @@ class Arm:
         self._page = control.ControlPage(mmap.mmap(control_fd, control.SIZE))
         self._log_fd = _capped_file(_LOG_BYTES)
         self._memory = -1
-        placed = nursery.place(built)
         try:
-            self._runner = nursery.fork(
-                slot, runner_cores(drawer.threads), other_cores(drawer.threads)
-            )
-        except NurseryLost as lost:
-            raise Refused(f"no runner could be started: {lost}") from None
+            placed = nursery.place(built)
+            self._runner = _forked(nursery, slot, drawer.threads)
+        except BaseException:
+            self._release()
+            os.close(control_fd)
+            raise
         try:
             setup = _setup(solution, placed, drawer, self._sets, schedule)
             self._load(setup | {"planted": planted}, control_fd)
@@ -199,6 +199,9 @@ class Arm:
         left = self._runner.end()
         if left:
             self._note(f"left_behind: {left} processes it started were killed at its end")
+        self._release()
+
+    def _release(self) -> None:
         for buffers in self._sets:
             buffers.close()
         for fd in (self._memory, self._log_fd):
@@ -271,6 +274,13 @@ class Arm:
         tail = os.pread(self._log_fd, min(written, _TAIL_BYTES), max(0, written - _TAIL_BYTES))
         text = tail.decode("utf-8", "replace").strip()
         return f"{how}; it wrote: {text}" if text else how
+
+
+def _forked(nursery: Nursery, slot: int, threads: int) -> Runner:
+    try:
+        return nursery.fork(slot, runner_cores(threads), other_cores(threads))
+    except NurseryLost as lost:
+        raise Refused(f"no runner could be started: {lost}") from None
 
 
 def _setup(

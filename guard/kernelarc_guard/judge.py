@@ -30,6 +30,7 @@ from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.pairs import Block
 from kernelarc_guard.policy import check_policy, policy_observations
 from kernelarc_guard.protocol import (
+    DEVICE_HELD,
     Calibrate,
     Compare,
     Confirm,
@@ -121,6 +122,7 @@ class _Case:
         report.tell(report.now, "waiting for the device")
         with DeviceLease(request.device) as lease:
             report.lease = lease
+            report.tell(report.now, DEVICE_HELD)
             for seen in self._trials.notes(request.problem):
                 report.observe(seen)
             if isinstance(request, Calibrate):

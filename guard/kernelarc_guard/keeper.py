@@ -47,6 +47,7 @@ class Nursery:
         """Start it with a cleared environment; its files are in `folder`, its output in `log`."""
         self._sandbox = sandbox
         self._folder = folder
+        self._log = Path(log.name)
         self._solutions = folder / "solutions"
         self._solutions.mkdir(parents=True, mode=0o700)
         self._cgroups = Cgroups(TASKS, memory_limit())
@@ -95,9 +96,10 @@ class Nursery:
             recv_frame(self._channel)
         except (FrameError, OSError) as error:
             code = self._process.poll()
+            self.close()
             raise Refused(
-                f"the nursery did not start ({error}, exit status {code}); "
-                "is kernelarc-mcp[guard] installed for this interpreter?"
+                f"the nursery did not start ({error}, exit status {code}); is kernelarc-mcp[guard] "
+                f"installed for this interpreter? It wrote: {self._wrote()}"
             ) from error
         self._ready = True
 
@@ -105,12 +107,16 @@ class Nursery:
         """Fork a runner on `cores`; the nursery itself stays on `own` (empty: where it is)."""
         self.wait_ready()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
-            answer, _ = self.ask(
-                {"op": "fork", "slot": slot, "cores": sorted(cores), "own_cores": sorted(own)},
-                _GRACE_SECONDS,
-                (theirs.fileno(),),
-            )
+        try:
+            with theirs:
+                answer, _ = self.ask(
+                    {"op": "fork", "slot": slot, "cores": sorted(cores), "own_cores": sorted(own)},
+                    _GRACE_SECONDS,
+                    (theirs.fileno(),),
+                )
+        except NurseryLost:
+            ours.close()
+            raise
         return Runner(self, answer["runner"], ours)
 
     def place(self, built: Built) -> Placed:
@@ -169,6 +175,11 @@ class Nursery:
         self._process.wait()
         self._cgroups.remove()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wrote(self) -> str:
+        """Return the end of what nurseries wrote."""
+        text = self._log.read_text(encoding="utf-8", errors="replace").strip()
+        return f"... {text[-600:]}" if len(text) > 600 else text or "nothing"
 
     def _scratch(self, slot: str) -> str:
         if self._sandbox.bubblewrap:

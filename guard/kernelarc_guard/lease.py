@@ -16,12 +16,15 @@ from kernelarc_guard.protocol import Lease
 
 def lock_dir() -> Path:
     """Return the machine's directory of device locks, writable by every user; create it if needed."""
-    for root in (Path("/run/lock"), Path("/var/lock"), Path("/tmp")):
-        if root.is_dir() and os.access(root, os.W_OK | os.X_OK):
-            folder = root / "kernelarc"
-            if not folder.is_dir():
-                folder.mkdir(exist_ok=True)
-                folder.chmod(0o1777)
+    folders = [Path(root) / "kernelarc" for root in ("/run/lock", "/var/lock", "/tmp")]
+    # One that is there comes first, whoever made it: users with other rights must meet in one.
+    for folder in folders:
+        if folder.is_dir() and not folder.is_symlink() and os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    for folder in folders:
+        if folder.parent.is_dir() and os.access(folder.parent, os.W_OK | os.X_OK):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o1777)
             return folder
     raise OSError("no directory for device locks: /run/lock, /var/lock and /tmp are not writable")
 

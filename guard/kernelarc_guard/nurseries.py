@@ -1,8 +1,10 @@
 """The guard's nurseries: one in use, one kept warm for the next confirmation."""
 
 import itertools
+from contextlib import suppress
 from pathlib import Path
 
+from kernelarc_guard.faults import Refused
 from kernelarc_guard.keeper import Nursery
 from kernelarc_guard.sandbox import Sandbox
 
@@ -23,19 +25,24 @@ class Nurseries:
 
     def current(self) -> Nursery:
         """Return the nursery of screens, ready."""
-        if self._current.lost:
-            self._current = self._spare or self._new()
-            self._spare = None
-        self._current.wait_ready()
+        self._replace_lost()
+        try:
+            self._current.wait_ready()
+        except Refused:
+            # Once more: what kept it from starting (memory, a signal) may have passed.
+            self._replace_lost()
+            self._current.wait_ready()
         return self._current
 
     def settle(self) -> None:
         """Wait until no nursery is starting: its import would disturb what is timed."""
-        if self._spare is not None:
-            self._spare.wait_ready()
+        if self._spare is not None and not self._spare.lost:
+            with suppress(Refused):  # whoever needs it starts another one and says why that failed
+                self._spare.wait_ready()
 
     def renew(self) -> Nursery:
         """Return a nursery that has forked nothing yet, for one confirmation."""
+        self._forget_lost_spare()
         spare, self._spare = self._spare or self._new(), None
         spare.wait_ready()
         self._current.close()
@@ -53,9 +60,8 @@ class Nurseries:
 
     def warm_spare(self) -> None:
         """Start the spare; call it while nothing is being timed."""
-        if self._current.lost:
-            self._current = self._spare or self._new()
-            self._spare = None
+        self._replace_lost()
+        self._forget_lost_spare()
         if self._spare is None:
             self._spare = self._new()
 
@@ -65,6 +71,16 @@ class Nurseries:
             if nursery is not None:
                 nursery.close()
         self._log.close()
+
+    def _replace_lost(self) -> None:
+        self._forget_lost_spare()
+        if self._current.lost:
+            self._current = self._spare or self._new()
+            self._spare = None
+
+    def _forget_lost_spare(self) -> None:
+        if self._spare is not None and self._spare.lost:
+            self._spare = None
 
     def _new(self) -> Nursery:
         folder = self._folder / f"nursery-{next(self._numbers)}"

@@ -43,4 +43,5 @@ def end_children() -> None:
         kill_all(left)
         for pid in children(os.getpid()):
             with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.002)

@@ -14,7 +14,8 @@ from kernelarc_guard.ratios import Anchored
 from kernelarc_guard.reasons import Stage, Verdict, check_outcome
 from kernelarc_guard.solution import Solution
 
-PROTOCOL_VERSION = 1
+DEVICE_HELD = "device held"
+"""Message of the progress that says the wait for the device is over."""
 
 
 class Schedule(Model):
