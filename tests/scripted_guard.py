@@ -6,7 +6,8 @@ PLAN in a candidate's source is one of
     broken         does not compile: REJECT build_failed
     die            the guard's process dies
     die_once       it dies the first time
-    refuse         the guard refuses
+    refuse_often   the guard refuses the first four times
+    refuse_late    the guard refuses to confirm
     hang_once      the guard answers nothing more until its stdin closes, the first time
     die_confirming right and fast, but the guard dies in the confirmation
     fades:PERCENT  as gain, but once it is the record it is only a quarter as much faster than the seed
@@ -243,8 +244,15 @@ def answer(request: Request) -> Result | Refusal:
             os._exit(9)
     if plan == "die" or (plan == "die_confirming" and isinstance(request, Confirm)):
         os._exit(9)
-    if plan == "refuse":
-        return Refusal(id=request.id, error="the record does not build")
+    if plan == "refuse_often":
+        marks = Path(request.cache_dir) / "refusals"
+        marks.mkdir(parents=True, exist_ok=True)
+        count = len(list(marks.iterdir()))
+        if count < 4:
+            (marks / str(count)).touch()
+            return Refusal(id=request.id, error="the nursery does not start")
+    if plan == "refuse_late" and isinstance(request, Confirm):
+        return Refusal(id=request.id, error="the anchor failed", code="anchor_failed")
     if plan == "broken":
         return Result(
             id=request.id,
@@ -256,7 +264,7 @@ def answer(request: Request) -> Result | Refusal:
         )
     if plan == "wrong":
         return wrong(request, since)
-    return measure(request, 5.0 if plan == "die_confirming" else gain, since)
+    return measure(request, 5.0 if plan in ("die_confirming", "refuse_late") else gain, since)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,15 @@ from filelock import FileLock, Timeout
 
 from kernelarc_guard.protocol import Compare, Progress, Result
 from kernelarc_mcp.host.duties import Duties
-from kernelarc_mcp.host.guard_client import GuardClient, GuardDied, GuardError, GuardRefused
+from kernelarc_mcp.host.guard_client import (
+    GuardClient,
+    GuardDied,
+    GuardError,
+    GuardNotStarted,
+    GuardRefused,
+)
 from kernelarc_mcp.host.host import Host
-from kernelarc_mcp.host.judgement import Claim, Cut, Judge
+from kernelarc_mcp.host.judgement import Claim, Judge
 from kernelarc_mcp.host.replay import MAX_RESTARTS
 
 LOCK: Final = "dispatcher.lock"
@@ -37,10 +43,18 @@ def machine_id() -> str:
 class Dispatcher:
     """Runs in every server process of a campaign; the one that holds the lock does the work."""
 
-    def __init__(self, host: Host, guard_python: str, *, poll_seconds: float = 0.1) -> None:
+    def __init__(
+        self,
+        host: Host,
+        guard_python: str,
+        *,
+        poll_seconds: float = 0.1,
+        retry_seconds: float = _RETRY_SECONDS,
+    ) -> None:
         self._host = host
         self._guard_python = guard_python
         self._poll = poll_seconds
+        self._retry = retry_seconds
         self._cache = str(host.folder / "cache")
         self._quarantine = ""
         """Why nothing is judged, as last said."""
@@ -106,7 +120,7 @@ class Dispatcher:
                 await step(guard)
             except GuardError as error:
                 self._judge.note(f"Nothing is judged: the guard {error}.")
-                await anyio.sleep(_RETRY_SECONDS)
+                await anyio.sleep(self._retry)
             else:
                 self._judge.note("")
                 return
@@ -176,14 +190,26 @@ class Dispatcher:
     async def _judge_claim(self, guard: GuardClient, claim: Claim) -> None:
         try:
             await self._screen_and_confirm(guard, claim)
+        except GuardNotStarted as error:
+            await self._refused(claim, f"The guard {error}.")
         except GuardDied as error:
             self._judge.interrupted(claim, "guard_died", f"The guard died: {error}.")
         except GuardRefused as error:
-            cause: Cut = "record_failed" if error.code == "record_failed" else "guard_refused"
-            self._judge.interrupted(claim, cause, f"The guard refused: {error}.")
+            said = f"The guard refused: {error}."
+            if error.code == "record_failed":
+                self._judge.interrupted(claim, "record_failed", said)
+            else:
+                await self._refused(claim, said)
         except anyio.get_cancelled_exc_class():
             self._judge.interrupted(claim, "stopped", "The dispatcher was stopped.")
             raise
+
+    async def _refused(self, claim: Claim, why: str) -> None:
+        """Queue a submission again that the guard could not judge, and try again later."""
+        self._judge.interrupted(claim, "guard_refused", why)
+        self._judge.note(f"Nothing is judged: {why}")
+        await anyio.sleep(self._retry)
+        self._judge.note("")
 
     async def _screen_and_confirm(self, guard: GuardClient, claim: Claim) -> None:
         request = self._judge.screen_request(claim, self._cache)

@@ -41,6 +41,10 @@ class GuardDied(GuardError):
     """The guard's process ended, hung past its deadline or did not keep to the protocol."""
 
 
+class GuardNotStarted(GuardDied):
+    """The guard's process could not even be started: nothing about a candidate."""
+
+
 class GuardRefused(GuardError):
     """The guard could not judge: the request, the problem, the record or the machine is at fault."""
 
@@ -175,7 +179,7 @@ class GuardClient:
                 start_new_session=True,
             )
         except OSError as error:
-            raise GuardDied(f"cannot be started ({self._command[0]}): {error}") from error
+            raise GuardNotStarted(f"cannot be started ({self._command[0]}): {error}") from error
         assert self._process.stdout is not None
         self._answers = BufferedByteReceiveStream(self._process.stdout)
         return self._process

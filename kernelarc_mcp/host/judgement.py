@@ -19,7 +19,7 @@ from kernelarc_mcp.host.events import (
     Suspected,
 )
 from kernelarc_mcp.host.journal import Writer
-from kernelarc_mcp.host.replay import MAX_RESTARTS
+from kernelarc_mcp.host.replay import MAX_RESTARTS, counts_as_death
 from kernelarc_mcp.host.settle import append_settled, guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt
 from kernelarc_mcp.host.submit import solution_of
@@ -138,7 +138,7 @@ class Judge:
         self._restore(claim)
 
     def interrupted(self, claim: Claim, cause: Cut, detail: str) -> None:
-        """Queue a cut-off judgement again; after two restarts the guard is lost: REVERT.
+        """Queue a cut-off judgement again; a death after two restarts is a lost guard: REVERT.
 
         A record that failed is suspected: it may have been the candidate's doing, so it is measured
         again without one. The seed is never suspect.
@@ -148,8 +148,7 @@ class Judge:
             if cause == "record_failed" and claim.against == writer.state.record.ticket != SEED:
                 suspected = Suspected(record=claim.against, reason="record_failed", detail=detail)
                 writer.append(suspected)
-            at_fault = cause in ("guard_died", "guard_refused", "record_failed")
-            if at_fault and attempt.deaths >= MAX_RESTARTS:
+            if counts_as_death(attempt, cause) and attempt.deaths >= MAX_RESTARTS:
                 append_settled(writer, attempt, guard_lost(attempt, detail))
             else:
                 cut = Interrupted(cause=cause, detail=detail)

@@ -40,7 +40,7 @@ from kernelarc_mcp.host.state import (
 )
 from kernelarc_mcp.host.watching import apply_calibrated, apply_watch, drifted
 
-__all__ = ["MAX_RESTARTS", "Inconsistent", "apply", "replay"]
+__all__ = ["MAX_RESTARTS", "Inconsistent", "apply", "counts_as_death", "replay"]
 
 MAX_RESTARTS: Final = 2
 """How often a judgement that the guard did not survive starts again."""
@@ -276,10 +276,20 @@ def _interrupted(state: CampaignState, event: Event, body: Interrupted) -> None:
         expect(event, suspect and not attempt.drift_repeat, "the record was not suspected now")
         attempt.drift_repeat = True
         _return_stake(state, attempt)
+    attempt.deaths += counts_as_death(attempt, body.cause)
     # Otherwise a stake that was out is lost: the confirmation may have been seen.
     attempt.reserved = None
-    attempt.deaths += body.cause in ("guard_died", "guard_refused", "record_failed")
     attempt.state = "queued"
+
+
+def counts_as_death(attempt: Attempt, cause: str) -> bool:
+    """Say whether a cut-off judgement counts towards `guard_lost`.
+
+    A refusal is the machine's fault, unless the screen had passed: then each one costs a stake, and
+    what was possible a moment ago is not possible with this candidate.
+    """
+    refused_late = cause == "guard_refused" and attempt.reserved is not None
+    return refused_late or cause in ("guard_died", "record_failed")
 
 
 def _settled(state: CampaignState, event: Event, body: Settled) -> None:

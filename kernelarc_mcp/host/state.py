@@ -67,7 +67,7 @@ class Attempt:
     reserved: float | None = None
     """Stake that is out while a confirmation runs."""
     deaths: int = 0
-    """Judgements cut off by a guard that died or refused."""
+    """Judgements cut off by what may be the candidate's doing: see `replay.counts_as_death`."""
     claims: int = 0
     drift_repeat: bool = False
     """Compared again once because the record it beat had drifted."""

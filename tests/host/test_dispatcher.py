@@ -226,14 +226,14 @@ def test_a_guard_that_dies_once_is_restarted_and_charges_once(folder: Path, guar
     assert verify(folder) == []
 
 
-@pytest.mark.parametrize("plan", ["die", "refuse", "die_confirming"])
+@pytest.mark.parametrize("plan", ["die", "refuse_late", "die_confirming"])
 def test_a_guard_that_never_survives_ends_in_guard_lost(
     folder: Path, guard: str, plan: str
 ) -> None:
     with opened(folder) as host:
         lost = host.submit("ada", source=planned(1, plan)).ticket
         following = host.submit("bob", source=planned(2, "gain:0")).ticket
-        judge_all(folder, guard)
+        anyio.run(Dispatcher(host, guard, retry_seconds=0.01).run_until_idle)
         view = host.submission("ada", lost)
         assert (view.verdict, view.reason) == ("REVERT", "guard_lost")
         assert len([pid for pid in claims(host)]) == 4
@@ -241,9 +241,18 @@ def test_a_guard_that_never_survives_ends_in_guard_lost(
         with host.campaign.journal.reading() as state:
             wealth = state.wealth["ada"]
         whole = host.settings.parameters.wealth / 2
-        assert wealth == (
-            whole if plan != "die_confirming" else pytest.approx(whole * (15 / 16) ** 3)
-        )
+        assert wealth == (whole if plan == "die" else pytest.approx(whole * (15 / 16) ** 3))
+    assert verify(folder) == []
+
+
+def test_refusals_that_are_not_the_candidates_fault_never_settle_it(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        ticket = host.submit("ada", source=planned(1, "refuse_often")).ticket
+        anyio.run(Dispatcher(host, guard, retry_seconds=0.01).run_until_idle)
+        assert host.submission("ada", ticket).verdict == "ACCEPT"
+        assert len(claims(host)) == 5
     assert verify(folder) == []
 
 
