@@ -1,6 +1,7 @@
 """A real guard process for tests, and small problems and solutions of their own."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -100,11 +101,12 @@ extern "C" int run(const DLTensor* x, double scale, DLTensor* y) {
 class Guard:
     """One real guard process."""
 
-    def __init__(self, cache: Path) -> None:
+    def __init__(self, cache: Path, *arguments: str, **environment: str) -> None:
         """Start it; builds are cached in `cache`."""
         self._cache = cache
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "kernelarc_guard"],
+            [sys.executable, "-I", "-m", "kernelarc_guard", *arguments],
+            env={**os.environ, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -75,11 +75,7 @@ class Confinement:
                 (*readable, *(f"/proc/{name}" for name in _PROC_FILES)), (scratch,), DEVICES
             )
         if seccomp.supported():
-            extras = seccomp.Extras(
-                signals=self.abi < landlock.SIGNAL_SCOPE_ABI,
-                metadata=self.kind != "bubblewrap+landlock",
-            )
-            seccomp.install(os.getpid(), extras)
+            seccomp.install(os.getpid(), self.abi < landlock.SIGNAL_SCOPE_ABI)
 
 
 def drop_capabilities() -> None:

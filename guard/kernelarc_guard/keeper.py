@@ -221,11 +221,11 @@ class Runner:
 
     def wait(self, seconds: float) -> dict[str, Any]:
         """Wait for its first stop; the answer has `fault` and `how` where that went wrong."""
-        return self._ask("wait", seconds + _GRACE_SECONDS, seconds=seconds)[0]
+        return self._window("wait", seconds)
 
     def go(self, seconds: float) -> dict[str, Any]:
         """Execute one window; the answer has `ns` and what the census found, or `fault`."""
-        return self._ask("go", seconds + _GRACE_SECONDS, seconds=seconds)[0]
+        return self._window("go", seconds)
 
     def open(self) -> tuple[int, int] | None:
         """Return descriptors of its memory and its table of mappings; None where it has gone."""
@@ -246,6 +246,13 @@ class Runner:
             return int(self._ask("end", _GRACE_SECONDS)[0]["left"])
         except NurseryLost:
             return 0
+
+    def _window(self, op: str, seconds: float) -> dict[str, Any]:
+        answer, _ = self._ask(op, seconds + _GRACE_SECONDS, seconds=seconds)
+        if answer.get("fault") == "limit":
+            # Whatever passed it may still be forking: nothing in there is used again.
+            self._nursery.close()
+        return answer
 
     def _ask(self, op: str, timeout: float, **more: Any) -> tuple[dict[str, Any], list[int]]:
         return self._nursery.ask({"op": op, "runner": self._number, **more}, timeout)

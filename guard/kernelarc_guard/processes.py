@@ -37,7 +37,10 @@ def kill_all(pids: Iterable[int]) -> None:
 
 
 def end_children() -> None:
-    """Kill and reap this process's descendants, orphans it adopted among them."""
+    """Kill and reap this process's descendants, orphans it adopted among them.
+
+    Another thread may be starting more of them: it never waits for a particular one.
+    """
     limit = time.monotonic() + _END_SECONDS
     while (left := descendants(os.getpid())) and time.monotonic() < limit:
         kill_all(left)

@@ -10,7 +10,6 @@ import errno
 import platform
 import resource
 import struct
-from dataclasses import dataclass
 from typing import Final
 
 _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
@@ -141,27 +140,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 
-@dataclass(frozen=True)
-class Extras:
-    """What the filter takes over where the kernel's other protections are missing."""
-
-    signals: bool = False
-    """Let a process signal nobody but itself and its group."""
-    metadata: bool = False
-    """Refuse changes of modes, owners, times and attributes: nothing is mounted read-only."""
-
-
 def supported() -> bool:
     """Say whether there is a filter for this architecture."""
     return platform.machine() in _AUDIT_ARCH
 
 
-def install(pid: int, extras: Extras) -> None:
+def install(pid: int, own_signals_only: bool) -> None:
     """Filter the calls of this thread and its children; `pid` is this process, as it sees itself.
 
-    Needs no_new_privs. Raises OSError where the kernel refuses.
+    With `own_signals_only` it can signal nobody but itself and its group, for kernels whose landlock
+    does not see to that. Needs no_new_privs. Raises OSError where the kernel refuses.
     """
-    install_program(program(pid, extras))
+    install_program(program(pid, own_signals_only))
 
 
 def install_program(code: bytes) -> None:
@@ -238,7 +228,7 @@ class Assembler:
         self._code += [(_EQUAL, 0, len(body), number), *body]
 
 
-def program(pid: int, extras: Extras) -> bytes:
+def program(pid: int, own_signals_only: bool) -> bytes:
     """Return the filter of a runner."""
     code = Assembler()
     for call in _DENIED.values():
@@ -253,10 +243,11 @@ def program(pid: int, extras: Extras) -> bytes:
     code.where(_PRLIMIT, 1, (LABEL,))
     code.where(_SETRLIMIT, 0, (LABEL,))
     code.where(_IOCTL, 1, (_TIOCSTI, _FIOSETOWN, _SIOCSPGRP))
-    if extras.metadata:
-        for call in _METADATA.values():
-            code.answer(call, errno.EPERM)
-    if extras.signals:
+    # Landlock does not know them, and the folders of the other arm have the same owner. Honest code
+    # that copies a file with its mode and times goes on.
+    for call in _METADATA.values():
+        code.answer(call, 0)
+    if own_signals_only:
         for call in _SIGNALS.values():
             code.unless(call, 0, (0, pid))
         code.answer(_PIDFD_SEND_SIGNAL, errno.EPERM)

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -189,5 +190,6 @@ class Warden:
         except SelfWoken as woken:
             return {"fault": "woken", "how": str(woken)}
         except LimitPassed as limit:
-            self._census.end_all()
+            with suppress(TimeoutError):  # the guard ends the whole nursery next
+                self._census.end_all()
             return {"fault": "limit", "how": str(limit)}
