@@ -28,7 +28,7 @@ from kernelarc_mcp.cli.options import (
     record_of,
 )
 from kernelarc_mcp.cli.plot import strip_plot
-from kernelarc_mcp.host.dispatcher import Dispatcher, machine_id
+from kernelarc_mcp.host.dispatcher import CALIBRATION_SECONDS, Dispatcher, machine_id
 from kernelarc_mcp.host.duties import Duties
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
 from kernelarc_mcp.host.host import Host
@@ -36,8 +36,6 @@ from kernelarc_mcp.host.ledger import FILE
 from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.machine import describe_machine
 from kernelarc_mcp.noise import warnings
-
-DEADLINE = 6 * 3600.0
 
 
 def calibrate(
@@ -107,7 +105,7 @@ async def _measure(request: Calibrate, python: str, status: Status) -> Calibrati
         status.update(progress.message)
 
     async with GuardClient(python, guard_log()) as guard:
-        result = await guard.judge(request, deadline=DEADLINE, on_progress=tell)
+        result = await guard.judge(request, deadline=CALIBRATION_SECONDS, on_progress=tell)
     if result.calibration is None:
         raise GuardError("returned no calibration")
     return result.calibration

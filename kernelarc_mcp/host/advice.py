@@ -28,7 +28,8 @@ def next_step(state: CampaignState, agent: str, now: str, workspace: str) -> str
         case "RESTORE":
             return (
                 f"RESTORE: your branch is {standing.branch}; its files are in {workspace} again,"
-                " what differed was moved to previous/. Start the next attempt from them."
+                " what differed was moved to previous/. Start the next attempt from them; where they"
+                " could not be written, view_snapshot shows them."
             )
         case "CONTINUE":
             return (

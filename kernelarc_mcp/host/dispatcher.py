@@ -26,6 +26,9 @@ from kernelarc_mcp.host.judgement import Claim, Judge
 from kernelarc_mcp.host.replay import MAX_RESTARTS
 
 LOCK: Final = "dispatcher.lock"
+CALIBRATION_SECONDS: Final = 6 * 3600.0
+"""Deadline of a calibration: nurseries times pairs are the user's choice."""
+CALIBRATION_TRIES: Final = 3
 _PROGRESS_SECONDS: Final = 0.2
 """Signs of life are written no more often than this, for each costs a write to disk."""
 _RETRY_SECONDS: Final = 15.0
@@ -94,7 +97,7 @@ class Dispatcher:
             self._judge.recover()
             log = self._host.folder / "guard.log"
             async with GuardClient(self._guard_python, log) as guard:
-                await self._until_done(self._calibrate, guard)
+                await self._recalibrate(guard)
                 await self._until_done(self._judge_baseline, guard)
                 await self._work(guard, until_idle)
         finally:
@@ -127,8 +130,7 @@ class Dispatcher:
 
     async def _do_duties(self, guard: GuardClient) -> None:
         """Do what has to be done before the next submission may be judged."""
-        if self._duties.calibration() is not None:
-            await self._until_done(self._calibrate, guard)
+        await self._recalibrate(guard)
         suspect = self._duties.remeasurement()
         if suspect is not None:
             record, request = suspect
@@ -143,6 +145,23 @@ class Dispatcher:
             self._quarantine = why
             said = f"device_quarantined: {why} `kernelarc-mcp calibrate DIR` releases it."
             self._judge.note(said if why else "")
+
+    async def _recalibrate(self, guard: GuardClient) -> None:
+        """Do the calibration that is due; drop one that was asked for after so many failures."""
+        failures = 0
+        while self._duties.calibration() is not None:
+            try:
+                await self._calibrate(guard)
+            except GuardError as error:
+                failures += 1
+                why = f"The guard {error}."
+                if failures >= CALIBRATION_TRIES and self._duties.drop_calibration(why):
+                    self._judge.note("")
+                    return
+                self._judge.note(f"Nothing is judged, a calibration failed: the guard {error}.")
+                await anyio.sleep(self._retry)
+            else:
+                self._judge.note("")
 
     async def _measured(self, guard: GuardClient, request: Compare) -> tuple[Result | None, str]:
         """Return a comparison, or None and why the guard could not make it."""
@@ -162,7 +181,7 @@ class Dispatcher:
         if request is None:
             return
         self._judge.note("The device's noise is being measured first.")
-        result = await guard.judge(request, deadline=self._deadline)
+        result = await guard.judge(request, deadline=CALIBRATION_SECONDS)
         if result.calibration is None:
             raise GuardDied("returned no calibration")
         self._duties.calibrated(result)

@@ -9,13 +9,14 @@ from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.events import (
     Calibrated,
     CalibrationAsked,
+    CalibrationDropped,
     Canary,
     Quarantined,
     Remeasured,
 )
 from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.host.watching import canary_due, p_value_of, withdrawal
-from kernelarc_mcp.host.workspace import write_workspace
+from kernelarc_mcp.host.workspace import restore_workspace
 from kernelarc_mcp.machine import describe_machine
 
 CANARY_PAIRS = 14
@@ -65,6 +66,15 @@ class Duties:
                 nurseries=nurseries,
                 parameters=settings.parameters,
             )
+
+    def drop_calibration(self, detail: str) -> bool:
+        """Forget a calibration that was asked for; False where the campaign has no other."""
+        with self._campaign.journal.writing() as writer:
+            state = writer.state
+            if state.calibration_asked is None or state.calibration is None:
+                return False
+            writer.append(CalibrationDropped(detail=detail))
+        return True
 
     def calibrated(self, result: Result) -> None:
         """Store a calibration; an unbiased one releases a quarantined device."""
@@ -117,7 +127,7 @@ class Duties:
                 if agent.branch != before[agent.name]
             }
         for agent, sources in moved.items():
-            write_workspace(self._campaign.workspace(agent), sources)
+            restore_workspace(self._campaign.workspace(agent), sources)
         return why
 
     def canary(self) -> CanaryPlan | None:

@@ -15,6 +15,7 @@ from kernelarc_guard.solution import Solution
 from kernelarc_mcp.host.settings import CampaignSettings
 from kernelarc_mcp.host.watch_events import (
     CalibrationAsked,
+    CalibrationDropped,
     Canary,
     Quarantined,
     Remeasured,
@@ -229,6 +230,7 @@ Body = Annotated[
     | Baselined
     | Concluded
     | CalibrationAsked
+    | CalibrationDropped
     | Suspected
     | Remeasured
     | Canary
@@ -309,6 +311,7 @@ __all__ = [
     "Body",
     "Calibrated",
     "CalibrationAsked",
+    "CalibrationDropped",
     "Canary",
     "Concluded",
     "Confirmed",

@@ -1,5 +1,6 @@
 """Talking to the guard's process: one JSON request per line in, progress and one answer out."""
 
+import math
 import os
 import signal
 import subprocess
@@ -24,6 +25,8 @@ from kernelarc_guard.protocol import (
 
 MAX_LINE: Final = 64 << 20
 """Bytes of the longest answer that is read."""
+WAITING: Final = "waiting for the device"
+"""What the guard says before it asks for the device's lock; what it says next, it says holding it."""
 LOG_BYTES: Final = 4 << 20
 """Size at which the log of the guard's messages is set aside and started again."""
 
@@ -96,14 +99,24 @@ class GuardClient:
     ) -> Result:
         """Send one request and return the guard's result.
 
-        Raises GuardRefused, or GuardDied (then the next request starts a new process); `deadline`
-        is in seconds for the whole request.
+        Raises GuardRefused, or GuardDied (then the next request starts a new process). `deadline`
+        is in seconds; it stands still while the guard waits for the device, which others may hold
+        for as long as they like, and starts anew when the guard holds it.
         """
         async with self._lock:
             finished = False
             try:
-                with anyio.fail_after(deadline):
-                    result = await self._exchange(request, on_progress)
+                with anyio.fail_after(deadline) as scope:
+
+                    def heard(progress: Progress) -> None:
+                        if progress.message == WAITING:
+                            scope.deadline = math.inf
+                        elif scope.deadline == math.inf:
+                            scope.deadline = anyio.current_time() + deadline
+                        if on_progress is not None:
+                            on_progress(progress)
+
+                    result = await self._exchange(request, heard)
                 finished = True
                 return result
             except GuardRefused:
@@ -122,7 +135,7 @@ class GuardClient:
         async with self._lock:
             await self._end(self._grace)
 
-    async def _exchange(self, request: Request, on_progress: OnProgress | None) -> Result:
+    async def _exchange(self, request: Request, on_progress: OnProgress) -> Result:
         process = await self._running()
         assert process.stdin is not None and self._answers is not None
         answers = self._answers
@@ -140,7 +153,7 @@ class GuardClient:
         return result
 
     async def _read(
-        self, answers: BufferedByteReceiveStream, identity: str, on_progress: OnProgress | None
+        self, answers: BufferedByteReceiveStream, identity: str, on_progress: OnProgress
     ) -> Result | GuardError:
         while True:
             try:
@@ -158,8 +171,7 @@ class GuardClient:
                 return GuardDied(f"an answer is for {answer.id}, not {identity}")
             match answer:
                 case Progress():
-                    if on_progress is not None:
-                        on_progress(answer)
+                    on_progress(answer)
                 case Result():
                     return answer
                 case Refusal():

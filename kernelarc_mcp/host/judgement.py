@@ -1,7 +1,7 @@
 """The dispatcher's transactions: claim, screened, staked, confirmed, settled, interrupted."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.protocol import Confirm, Progress, Result, Screen
@@ -24,8 +24,10 @@ from kernelarc_mcp.host.settle import append_settled, guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt
 from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.host.watching import drifted
-from kernelarc_mcp.host.workspace import write_workspace
+from kernelarc_mcp.host.workspace import restore_workspace
 
+MESSAGE: Final = 400
+"""Characters of a message beside a submission."""
 Cut = Literal["guard_died", "guard_refused", "record_failed", "dispatcher_lost", "stopped"]
 
 
@@ -43,6 +45,11 @@ class Claim:
     calibration: Calibration | None
     stake: float
     known_binaries: dict[str, str]
+
+
+def _short(message: str) -> str:
+    """Return a message as it is shown, with a mark where it was cut."""
+    return message if len(message) <= MESSAGE else message[: MESSAGE - 6] + " [...]"
 
 
 class Judge:
@@ -250,7 +257,7 @@ class Judge:
             if not (reverted and standing.restoring):
                 return
             sources = solution_of(self.campaign, state, standing.branch).sources
-        write_workspace(self.campaign.workspace(claim.agent), sources)
+        restore_workspace(self.campaign.workspace(claim.agent), sources)
 
     def _forget_progress(self, ticket: str) -> None:
         self.campaign.journal.ledger.connection.execute(
@@ -266,5 +273,5 @@ class Judge:
                 " VALUES (?, ?, ?, ?, 1) ON CONFLICT (ticket) DO UPDATE SET"
                 " stage = excluded.stage, percent = max(percent, excluded.percent),"
                 " message = excluded.message, revision = revision + 1",
-                [ticket, stage, percent, message[:400]],
+                [ticket, stage, percent, _short(message)],
             )

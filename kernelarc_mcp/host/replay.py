@@ -12,6 +12,7 @@ from kernelarc_mcp.host.events import (
     Baselined,
     Calibrated,
     CalibrationAsked,
+    CalibrationDropped,
     Canary,
     Concluded,
     Confirmed,
@@ -100,7 +101,14 @@ def apply(state: CampaignState, event: Event) -> None:
         case Concluded():
             attempt = _attempt(state, event, body.evidence)
             expect(event, attempt.agent == event.agent, "cites another agent's submission")
-        case CalibrationAsked() | Suspected() | Remeasured() | Canary() | Quarantined():
+        case (
+            CalibrationAsked()
+            | CalibrationDropped()
+            | Suspected()
+            | Remeasured()
+            | Canary()
+            | Quarantined()
+        ):
             apply_watch(state, event, body)
     state.seq = event.seq
     state.head = event.hash

@@ -17,6 +17,13 @@ class CalibrationAsked(Model):
     """In each nursery."""
 
 
+class CalibrationDropped(Model):
+    """The calibration that was asked for failed too often: the one before it stays."""
+
+    kind: Literal["calibration_dropped"] = "calibration_dropped"
+    detail: str
+
+
 class Suspected(Model):
     """The record was slower than published beside the anchor, or failed; it is measured again."""
 

@@ -1,5 +1,6 @@
 """An agent's working directory: the branch's files are written there, nothing is overwritten silently."""
 
+import logging
 import os
 import tempfile
 from pathlib import Path
@@ -7,8 +8,18 @@ from typing import Final
 
 from kernelarc_guard.solution import SourceFile
 
+log = logging.getLogger(__name__)
+
 PREVIOUS: Final = "previous"
 """Where files that differ are moved before others take their place, in numbered directories."""
+
+
+def restore_workspace(folder: Path, sources: list[SourceFile]) -> None:
+    """Do as write_workspace, but only log what an agent has made impossible in its folder."""
+    try:
+        write_workspace(folder, sources)
+    except OSError as error:
+        log.warning("the workspace %s could not be restored: %s", folder, error)
 
 
 def write_workspace(folder: Path, sources: list[SourceFile]) -> list[str]:

@@ -122,6 +122,20 @@ def test_a_restore_moves_what_differs_away_and_loses_nothing(folder: Path, guard
     assert kept.read_text() == "# my work in progress\n"
 
 
+def test_a_workspace_that_cannot_be_restored_does_not_stop_the_dispatcher(
+    folder: Path, guard: str
+) -> None:
+    workspace = folder / "agents" / "ada"
+    with opened(folder) as host:
+        host.submit("ada", source=planned(1, "wrong"))
+        following = host.submit("bob", source=planned(2, "gain:0")).ticket
+        workspace.rename(folder / "elsewhere")
+        workspace.write_text("a file in its place")
+        judge_all(folder, guard)
+        assert host.submission("bob", following).verdict == "ACCEPT"
+        assert "view_snapshot shows them" in host.brief("ada").next_step
+
+
 def test_the_plateau_forces_a_draft_that_must_be_new(tmp_path: Path, guard: str) -> None:
     folder = tmp_path / "campaign"
     make_campaign(folder, r_draft=2)

@@ -60,6 +60,33 @@ async def test_a_guard_that_cannot_be_started_is_a_guard_that_died(tmp_path: Pat
             await guard.judge(request(tmp_path), deadline=60)
 
 
+PROGRESS = '{"event":"progress","id":"one","stage":"policy","done":%d,"of":3,"message":"%s"}'
+
+
+def say(done: int, message: str) -> str:
+    return f"print({PROGRESS % (done, message)!r}, flush=True)"
+
+
+async def test_the_deadline_stands_still_while_the_guard_waits_for_the_device(
+    tmp_path: Path,
+) -> None:
+    refusal = '{"event":"refusal","id":"one","error":"so it came this far"}'
+    held = [say(2, "device held"), f"print({refusal!r}, flush=True)"]
+    wait = "time.sleep(1.0)"
+    path = script(tmp_path, say(1, "waiting for the device"), wait, *held, "sys.stdin.read()")
+    async with GuardClient(path, grace=0.1) as guard:
+        with pytest.raises(GuardRefused, match="this far"):
+            await guard.judge(request(tmp_path), deadline=0.7)
+
+
+async def test_the_deadline_runs_again_once_the_device_is_held(tmp_path: Path) -> None:
+    said = [say(1, "waiting for the device"), say(2, "device held")]
+    path = script(tmp_path, *said, "time.sleep(600)")
+    async with GuardClient(path, grace=0.1) as guard:
+        with pytest.raises(GuardDied, match="no answer within"):
+            await guard.judge(request(tmp_path), deadline=0.7)
+
+
 async def test_a_guard_past_its_deadline_is_killed(tmp_path: Path) -> None:
     path = script(tmp_path, "time.sleep(600)")
     async with GuardClient(path, grace=0.1) as guard:
