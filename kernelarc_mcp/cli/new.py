@@ -88,7 +88,7 @@ def new(
         attempts=attempts,
         pool=pool,
         r_draft=r_draft,
-        memory=memory,
+        memory=str(Path(memory).expanduser().resolve()) if memory else "",
         calibration_nurseries=nurseries,
         canary_rate=canary_rate,
     )

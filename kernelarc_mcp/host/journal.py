@@ -27,11 +27,14 @@ class Writer:
     def __init__(self, ledger: Ledger, state: CampaignState, at: str) -> None:
         self.state = state
         self.at = at
+        self.begun = False
+        """Whether the state may hold what is not on disk."""
         self._ledger = ledger
         self._touched: set[str] = set()
 
     def append(self, body: Body, agent: str = "", submission: str = "") -> None:
         """Append one event; raise Inconsistent where it cannot follow the rows before it."""
+        self.begun = True
         row = seal(self.state.seq + 1, self.at, agent, submission, body, self.state.head)
         apply(self.state, read(row))
         self._ledger.append(row)
@@ -64,6 +67,7 @@ class Journal:
     def writing(self) -> Iterator[Writer]:
         """Decide and write on the newest rows, alone; an exception leaves nothing behind."""
         with self._lock:
+            writer: Writer | None = None
             try:
                 with self.ledger.transaction():
                     writer = Writer(self.ledger, self._catch_up(), self.now())
@@ -72,8 +76,9 @@ class Journal:
                     if writer.state.seq > before:
                         writer.finish()
             except BaseException:
-                # What was applied is not on disk: start again from the rows.
-                self._state = CampaignState()
+                if writer is None or writer.begun:
+                    # What was applied is not on disk: start again from the rows.
+                    self._state = CampaignState()
                 raise
 
     @contextmanager

@@ -1,6 +1,7 @@
 """What a campaign was created with; fixed for its whole life, stored in the ledger's first row."""
 
 import re
+from pathlib import Path
 from typing import Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -79,6 +80,13 @@ class CampaignSettings(Model):
     @classmethod
     def _name(cls, name: str) -> str:
         return check_name(name)
+
+    @field_validator("memory")
+    @classmethod
+    def _memory(cls, memory: str) -> str:
+        if memory and not Path(memory).is_absolute():
+            raise ValueError(f"{memory!r}: an absolute path, as servers start anywhere")
+        return memory
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
