@@ -11,6 +11,7 @@ from kernelarc_mcp.host.events import (
     SEED,
     Calibrated,
     CalibrationAsked,
+    CalibrationDropped,
     Canary,
     Event,
     Quarantined,
@@ -96,12 +97,16 @@ def canary_due(state: CampaignState) -> bool:
 def apply_watch(
     state: CampaignState,
     event: Event,
-    body: CalibrationAsked | Suspected | Remeasured | Canary | Quarantined,
+    body: CalibrationAsked | CalibrationDropped | Suspected | Remeasured | Canary | Quarantined,
 ) -> None:
     """Bring the state over a row about device, calibration or record."""
     match body:
         case CalibrationAsked():
             state.calibration_asked = body
+        case CalibrationDropped():
+            asked = state.calibration_asked is not None and state.calibration is not None
+            expect(event, asked, "nobody asked for another calibration")
+            state.calibration_asked = None
         case Suspected():
             expect(event, state.suspect is None, "a record is suspect already")
             expect(event, body.record == state.record.ticket != SEED, "only the record is suspect")
@@ -145,7 +150,20 @@ def _remeasured(state: CampaignState, event: Event, body: Remeasured) -> None:
         own = [s.speedup for s in state.records if s.agent == agent.name and not s.withdrawn]
         agent.best = max(own, default=None)
         if agent.branch == body.record:
-            agent.branch, agent.restoring = state.record.ticket, True
+            agent.branch, agent.restoring = _own_branch(state, agent.name), True
+
+
+def _own_branch(state: CampaignState, agent: str) -> str:
+    """Return an agent's last KEEP or ACCEPT that stands, else the seed: never another's source."""
+    gone = {step.ticket for step in state.records if step.withdrawn}
+    own = [
+        attempt
+        for attempt in state.attempts.values()
+        if attempt.agent == agent
+        and attempt.verdict in ("KEEP", "ACCEPT")
+        and attempt.ticket not in gone
+    ]
+    return max(own, key=lambda attempt: attempt.number).ticket if own else SEED
 
 
 def _canary(state: CampaignState, event: Event, body: Canary) -> None:

@@ -58,6 +58,22 @@ def test_a_record_that_stays_slower_than_published_is_withdrawn_for_the_one_befo
     assert verify(folder) == []
 
 
+def test_an_agent_whose_record_is_withdrawn_goes_back_to_its_own_work(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        own = host.submit("ada", source=planned(1, "gain:0")).ticket
+        host.submit("bob", source=planned(2, "gain:20"))
+        judge_all(folder, guard)
+        host.submit("ada", source=planned(3, "spoils:20"))
+        judge_all(folder, guard)
+        host.submit("bob", source=planned(4, "gain:20"))
+        judge_all(folder, guard)
+        assert [one["withdrawn"] for one in bodies(host, "remeasured")] == ["record_failed"]
+        assert host.brief("ada").state.branch == own
+    assert verify(folder) == []
+
+
 def test_a_record_that_measures_as_published_again_stands(folder: Path, guard: str) -> None:
     with opened(folder) as host:
         host.submit("ada", source=planned(1, "dips:20"))
@@ -173,6 +189,22 @@ def test_failed_canaries_quarantine_the_device_until_it_is_calibrated_again(
         judge_all(folder, guard)
         assert host.submission("ada", waiting[-1]).state == "done"
         assert "device_quarantined" not in host.submission("ada", waiting[-1]).message
+    assert verify(folder) == []
+
+
+def test_a_calibration_that_always_fails_is_dropped_and_judging_goes_on(
+    folder: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        judge_all(folder, guard)
+        duties = Duties(host.campaign, machine_id(), str(folder / "cache"))
+        # The scripted guard dies on so many pairs.
+        duties.ask_for_calibration(2, 999)
+        ticket = host.submit("ada", source=planned(1, "gain:0")).ticket
+        anyio.run(Dispatcher(host, guard, retry_seconds=0.01).run_until_idle)
+        (dropped,) = bodies(host, "calibration_dropped")
+        assert "ended" in str(dropped["detail"])
+        assert host.submission("ada", ticket).verdict == "ACCEPT"
     assert verify(folder) == []
 
 
