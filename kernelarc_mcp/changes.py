@@ -8,7 +8,7 @@ from kernelarc_mcp.resources import BOARD, MEMORY
 
 PERIOD = 1.0
 """Seconds between two looks: other server processes of the campaign change things too."""
-_SHOWN_ON = {
+SHOWN_ON = {
     "concluded": MEMORY,
     "registered": BOARD,
     "agent_added": BOARD,
@@ -16,8 +16,26 @@ _SHOWN_ON = {
     "settled": BOARD,
     "drafting": BOARD,
     "baselined": BOARD,
+    "calibrated": BOARD,
+    "suspected": BOARD,
+    "remeasured": BOARD,
+    "canary": BOARD,
+    "quarantined": BOARD,
+    "staked": BOARD,
 }
 """Kind of an event -> the resource that shows it."""
+SHOWN_NOWHERE = frozenset(
+    {
+        "created",
+        "judging",
+        "screened",
+        "confirmed",
+        "interrupted",
+        "calibration_asked",
+        "calibration_dropped",
+    }
+)
+"""Kinds of event that change no resource by themselves."""
 
 
 class Changes:
@@ -50,4 +68,4 @@ class Changes:
                 [self._seen, state.seq],
             ).fetchall()
             self._seen = state.seq
-        return {_SHOWN_ON[kind] for (kind,) in kinds if kind in _SHOWN_ON}
+        return {SHOWN_ON[kind] for (kind,) in kinds if kind in SHOWN_ON}
