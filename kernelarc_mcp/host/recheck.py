@@ -17,6 +17,7 @@ from kernelarc_guard.decide import (
     workload_values,
 )
 from kernelarc_guard.pairs import Block
+from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Lease, PairTimes, Result
 from kernelarc_guard.ratios import anchored
 
@@ -101,8 +102,25 @@ def _verdict_findings(result: Result, outcome: str, reason: str | None) -> list[
         return [] if outcome == "promising" else [f"its pairs decide {outcome}, not promising"]
     if result.reason in _DECIDED and (result.verdict, result.reason) != (outcome, reason):
         return [f"its pairs decide {outcome} {reason}, not {result.verdict} {result.reason}"]
+    if result.reason == "fixed_inputs" and outcome != "KEEP":
+        return [f"its pairs decide {outcome}, and fixed inputs only withhold a KEEP"]
     if result.verdict == "KEEP" and outcome != "KEEP":
         return [f"its pairs decide {outcome}, not KEEP"]
+    return []
+
+
+def recheck_inputs(result: Result, problem: Problem) -> list[str]:
+    """Return where a result does not fit what the problem's inputs allow: no KEEP on fixed ones."""
+    names = problem.definition.inputs
+    fixed = not any(
+        name not in workload.inputs or workload.inputs[name].type in ("random", "custom")
+        for workload in problem.workloads
+        for name in names
+    )
+    if result.verdict == "KEEP" and fixed:
+        return ["it is a KEEP, though no input of the problem can be redrawn"]
+    if result.reason == "fixed_inputs" and not fixed:
+        return ["it says fixed_inputs, but inputs of the problem can be redrawn"]
     return []
 
 

@@ -29,7 +29,14 @@ from kernelarc_mcp.host.events import (
 from kernelarc_mcp.host.gate import refuse
 from kernelarc_mcp.host.journal import Journal
 from kernelarc_mcp.host.ledger import Ledger
-from kernelarc_mcp.host.recheck import Held, overlaps, recheck, recheck_calibration, stands_for
+from kernelarc_mcp.host.recheck import (
+    Held,
+    overlaps,
+    recheck,
+    recheck_calibration,
+    recheck_inputs,
+    stands_for,
+)
 from kernelarc_mcp.host.replay import Inconsistent, apply
 from kernelarc_mcp.host.settle import guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt, CampaignState
@@ -233,6 +240,7 @@ class _Replay:
         campaign = self.state.campaign
         weights = campaign.problem.weights()
         found = recheck(body.result, weights, campaign.settings.parameters, stake)
+        found += recheck_inputs(body.result, campaign.problem)
         if not stands_for(self.state.calibration, body.result):
             found.append("it was decided with another calibration than the campaign's")
         self._find(event, found)

@@ -180,6 +180,13 @@ def test_a_decision_forged_with_all_hashes_is_found(
     assert any(f"event row {row.seq}" in found and says in found for found in findings), findings
 
 
+def test_a_keep_that_was_turned_into_fixed_inputs_is_found(copy: Path) -> None:
+    row = row_of(copy, "confirmed")
+    forge(copy, row.seq, {"result": {"verdict": "ACCEPT", "reason": "fixed_inputs"}})
+    said = f"event row {row.seq}: it says fixed_inputs, but inputs of the problem can be redrawn"
+    assert said in verify(copy)
+
+
 def test_leases_of_one_device_on_one_machine_must_not_overlap() -> None:
     def held(seq: int, machine: str, device: str, begin: int, end: int) -> Held:
         return Held(seq, machine, Lease(device=device, from_ns=begin, to_ns=end))
