@@ -84,9 +84,9 @@ def _guard(python: str) -> list[Finding]:
         found = json.loads(probe.stdout)
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["no message"])[-1]
-        return [Finding(name="guard python", state="missing", detail=f"{python}: {last}")]
+        return _broken(f"{python}: {last}")
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-        return [Finding(name="guard python", state="missing", detail=f"{python}: {error}")]
+        return _broken(f"{python}: {error}")
     findings = [Finding(name="guard python", state="ok", detail=f"{found['python']} {python}")]
     for name in ("kernelarc_guard", "torch", "numpy", "tvm_ffi"):
         present = found[name]
@@ -113,6 +113,13 @@ def _guard(python: str) -> list[Finding]:
         )
     )
     return findings
+
+
+def _broken(detail: str) -> list[Finding]:
+    return [
+        Finding(name="guard python", state="missing", detail=detail),
+        Finding(name="sandbox", state="missing", detail="unknown: the guard python does not run"),
+    ]
 
 
 def _sandbox(protection: dict[str, str] | None) -> Finding:

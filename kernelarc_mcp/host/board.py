@@ -29,7 +29,10 @@ def board(campaign: Campaign, agent: str = "") -> Board:
             standing_of(state, agent)
             step = next_step(state, agent, now, str(campaign.workspace(agent)))
         else:
-            step = "Watch it, or connect an agent with `kernelarc-mcp connect`."
+            step = (
+                "Watch it; `kernelarc-mcp agent add` lets an agent in and `kernelarc-mcp serve` is"
+                " what it connects to."
+            )
         return Board(
             problem=campaign.problem.definition.name,
             device=campaign.settings.device,
