@@ -10,7 +10,6 @@ again.
 """
 
 import argparse
-import os
 import re
 import statistics
 import sys
@@ -22,13 +21,13 @@ from pathlib import Path
 
 import anyio
 
+from benchmarks.window_cost import print_costs
 from kernelarc_guard import decide
 from kernelarc_guard.canary import exact_interval
 from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.problem import Problem, read_problem
 from kernelarc_guard.protocol import Calibrate, Confirm, Result, Screen
 from kernelarc_guard.solution import Solution, SourceFile, seed_solution
-from kernelarc_guard.window import Window
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.evaluation import STAKE
 from kernelarc_mcp.host.guard_client import GuardClient
@@ -79,7 +78,7 @@ def main() -> None:
     options = parser.parse_args()
     anyio.run(study, options)
     if options.device == "cpu":
-        print_window(options.windows)
+        print_costs(options.windows, pairs=10)
 
 
 async def study(options: argparse.Namespace) -> None:
@@ -203,26 +202,6 @@ def print_row(case: Case, planted: float, runs: list[tuple[list[Result], float]]
 def _bounds(hits: int, count: int) -> str:
     low, high = exact_interval(hits, count)
     return f"{low:.1%}..{high:.1%}"
-
-
-def print_window(count: int) -> None:
-    """Time windows around a process that stops again at once."""
-    pid = os.fork()
-    if pid == 0:
-        while True:
-            os.kill(os.getpid(), 19)
-    window = Window(pid)
-    window.wait_stopped(10)
-    times = []
-    for _ in range(count):
-        window.check_still()
-        times.append(window.go(10) / 1e3)
-    window.kill()
-    low, mid, high = statistics.quantiles(times, n=4)
-    print(
-        f"\nempty window, {count} calls: median {mid:.1f} us, quartiles {low:.1f} to {high:.1f} us, "
-        f"largest {max(times):.0f} us"
-    )
 
 
 if __name__ == "__main__":

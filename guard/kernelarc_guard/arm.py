@@ -117,6 +117,12 @@ class Arm:
         self._check_report(workload, buffers, draw)
         return elapsed
 
+    def idle_window(self) -> int:
+        """Return the nanoseconds of a window around the first workload's call, on old inputs."""
+        self._call += 1
+        self._page.order(control.Order(self._call, control.RUN, 0))
+        return self._go(0)
+
     def idle(self, workload: int) -> list[str]:
         """Let the runner be awake for a moment, as a thread that it left behind would want.
 

@@ -106,7 +106,7 @@ class Sandbox:
         said["seccomp"] = "on" if seccomp.supported() else "no filter for this architecture"
         groups = Cgroups(TASKS, memory_limit())
         said["pids"] = "cgroup" if groups.pids else "counted" if os.geteuid() == 0 else "rlimit"
-        said["memory"] = "cgroup and rlimit" if groups.memory else "rlimit"
+        said["memory"] = "cgroup and rlimit" if groups.memory else "rlimit and counted"
         groups.remove()
         said["user"] = "root" if os.geteuid() == 0 else "ordinary"
         if self.missing:
