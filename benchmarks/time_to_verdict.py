@@ -51,9 +51,9 @@ extern "C" int run(const DLTensor* x, const DLTensor* weight, DLTensor* y) {{
   for (int64_t r = 0; r < rows; ++r) {{
     const float* in = static_cast<const float*>(x->data) + r * hidden;
     float* out = static_cast<float*>(y->data) + r * hidden;
-    float sum = 0;
+    double sum = 0;
     for (int64_t c = 0; c < hidden; ++c) sum += in[c] * in[c];
-    const float scale = 1 / std::sqrt(sum / hidden + 1e-6f + 0.0f * {index});
+    const float scale = 1 / std::sqrt(sum / hidden + 1e-6 + 0.0 * {index});
     for (int64_t c = 0; c < hidden; ++c) out[c] = in[c] * scale * w[c];
   }}
   return 0;
