@@ -59,7 +59,7 @@ def create(folder: Path, agents: list[str], attempts: int) -> dict[str, str]:
         agents=agents,
         attempts=attempts,
         r_draft=50,
-        schedule=Schedule.model_validate(SCHEDULE | {"start_seconds": 3.0, "call_seconds": 2.0}),
+        schedule=Schedule.model_validate(SCHEDULE | {"start_seconds": 8.0, "call_seconds": 4.0}),
     )
     return dict(Host.create(folder, settings, Problem.model_validate(problem()), None))
 
