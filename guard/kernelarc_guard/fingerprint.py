@@ -109,7 +109,7 @@ def _python_tokens(source: str) -> list[str]:
     pyast.parse(source)
     result: list[str] = []
     depth = 0
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in tokenize.generate_tokens(io.StringIO(pyast.as_read(source)).readline):
         if token.type in _LAYOUT:
             continue
         text = _python_text(token)

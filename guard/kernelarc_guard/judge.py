@@ -28,7 +28,7 @@ from kernelarc_guard.lifetimes import run_round
 from kernelarc_guard.nurseries import Nurseries, Nursery
 from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.pairs import Block
-from kernelarc_guard.policy import check_policy, policy_observations
+from kernelarc_guard.policy import examine
 from kernelarc_guard.protocol import (
     DEVICE_HELD,
     Calibrate,
@@ -308,9 +308,10 @@ class _Case:
         return decide.pair_value(_blocks(pair), self._request.problem.weights())
 
     def _policy(self, candidate: Solution) -> None:
-        for seen in policy_observations(candidate):
+        examined = examine(candidate, self._request.problem.definition)
+        for seen in examined.observations():
             self._report.observe(seen)
-        findings = check_policy(candidate, self._request.problem.definition)
+        findings = examined.findings
         for found in findings[:10]:
             self._report.observe(f"{found.rule}: {found.file}:{found.line} {found.message}")
         if findings:

@@ -1,6 +1,7 @@
 """What the rules of the Python policy look for in a source's names; light."""
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -9,6 +10,12 @@ from kernelarc_guard.pynames import Names, constant_text
 _PATCHED: Final = frozenset(
     ["torch", "time", "builtins", "numpy", "math", "statistics", "__main__"]
 )
+CLOCK_FLAGS: Final = re.compile(
+    r"(?:^|\s)(-lgc|-rgc|-lmc|-rmc|-ac|-rac|-pl|-pm|-r|--lock-\w+-clocks|--reset-\w+-clocks"
+    r"|--applications-clocks|--reset-applications-clocks|--power-limit|--persistence-mode"
+    r"|--gpu-reset)(?:[=,\s]|$)"
+)
+"""Options of nvidia-smi that set something."""
 _SETTINGS: Final = frozenset({"backends", "config"})
 SETTERS: Final = frozenset(
     {"builtins.setattr", "builtins.object.__setattr__", "builtins.type.__setattr__"}

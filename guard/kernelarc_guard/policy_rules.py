@@ -1,4 +1,4 @@
-"""The rules of the Python policy: what no honest kernel needs, and what is only worth noting.
+"""The rules of the Python policy: what no honest kernel needs.
 
 Each rule is one function with the name of its code; it yields line and message of every hit. None
 of them is a boundary: they save an agent's time, the isolation keeps it honest.
@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from kernelarc_guard.policy_evidence import SETTERS, is_setting, native, nvidia_smi, written
-from kernelarc_guard.pynames import Names, constant_text
+from kernelarc_guard.policy_evidence import CLOCK_FLAGS, native, nvidia_smi, written
+from kernelarc_guard.pynames import Names
 
 Hit = tuple[int, str]
 Rule = Callable[[Names], Iterator[Hit]]
@@ -64,15 +64,11 @@ _FRAMES: Final = frozenset(
 )
 _TIMERS: Final = frozenset(
     [
-        "signal.signal",
         "signal.setitimer",
         "signal.alarm",
-        "signal.sigwait",
-        "signal.sigtimedwait",
         "signal.SIGSTOP",
         "signal.SIGTSTP",
         "signal.SIGCONT",
-        "signal.set_wakeup_fd",
     ]
 )
 _KILLS: Final = frozenset({"os.kill", "os.killpg", "signal.pidfd_send_signal"})
@@ -81,21 +77,6 @@ _NATIVE_MEMORY: Final = frozenset(
 )
 _NATIVE_TIMERS: Final = frozenset(
     {"setitimer", "timer_create", "timer_settime", "timerfd_create", "alarm", "ualarm"}
-)
-_SPAWNING: Final = (
-    "subprocess.",
-    "multiprocessing.",
-    "os.exec",
-    "os.spawn",
-    "os.posix_spawn",
-    "os.fork",
-    "os.system",
-    "os.popen",
-)
-_CLOCK_FLAGS: Final = re.compile(
-    r"(?:^|\s)(-lgc|-rgc|-lmc|-rmc|-ac|-rac|-pl|-pm|-r|--lock-\w+-clocks|--reset-\w+-clocks"
-    r"|--applications-clocks|--reset-applications-clocks|--power-limit|--persistence-mode"
-    r"|--gpu-reset)(?:[=,\s]|$)"
 )
 
 
@@ -127,25 +108,11 @@ def kill_process(names: Names) -> Iterator[Hit]:
             yield call.lineno, f"{name} signals another process; end your children by their handle"
 
 
-def patch_module(names: Names) -> Iterator[Hit]:
-    """Refuse replacing what torch, time and other shared modules provide."""
+def patch_evaluator(names: Names) -> Iterator[Hit]:
+    """Refuse replacing what the program that runs the kernel is made of."""
     for line, name in written(names):
-        if not is_setting(name):
-            yield line, f"replaces {name}; wrap it in a function of your own instead"
-
-
-def swap_code(names: Names) -> Iterator[Hit]:
-    """Refuse exchanging the code of a function."""
-    says = "exchanges __code__; define another function instead"
-    for node in names.nodes:
-        if not isinstance(node, ast.Attribute) or node.attr != "__code__":
-            continue
-        if not isinstance(node.ctx, ast.Load):
-            yield node.lineno, says
-    for call, name in names.calls():
-        attribute = constant_text(call.args[1]) if len(call.args) == 3 else None
-        if name in SETTERS and attribute == "__code__":
-            yield call.lineno, says
+        if name.partition(".")[0] == "__main__":
+            yield line, f"replaces {name}; what runs the kernel is not its own"
 
 
 def frame_walking(names: Names) -> Iterator[Hit]:
@@ -166,7 +133,7 @@ def exit_process(names: Names) -> Iterator[Hit]:
 
 
 def wake_timer(names: Names) -> Iterator[Hit]:
-    """Refuse handlers, timers and stop signals: the guard stops and wakes the process itself."""
+    """Refuse timers and stop signals: the guard stops and wakes the process itself."""
     for line, name in names.mentions():
         if name in _TIMERS:
             yield line, f"uses {name}; a kernel needs no signals"
@@ -192,76 +159,18 @@ def device_clocks(names: Names) -> Iterator[Hit]:
         if name.rpartition(".")[2].startswith(("nvmlDeviceSet", "nvmlDeviceReset")):
             yield line, f"imports {name}; the device's clocks are not a kernel's to set"
     for line, arguments in nvidia_smi(names):
-        if _CLOCK_FLAGS.search(arguments):
+        if CLOCK_FLAGS.search(arguments):
             yield line, f"runs {arguments!r}; the device's clocks are not a kernel's to set"
-
-
-def global_setting(names: Names) -> Iterator[Hit]:
-    """Note settings changed for the whole process."""
-    for line, name in written(names):
-        if is_setting(name):
-            yield line, f"sets {name}"
-
-
-def thread_setting(names: Names) -> Iterator[Hit]:
-    """Note changes of the number or the place of threads."""
-    for call, name in names.calls():
-        if name in {
-            "torch.set_num_threads",
-            "torch.set_num_interop_threads",
-            "os.sched_setaffinity",
-        }:
-            yield call.lineno, f"calls {name}"
-
-
-def query_device_tool(names: Names) -> Iterator[Hit]:
-    """Note questions to nvidia-smi."""
-    for line, arguments in nvidia_smi(names):
-        if not _CLOCK_FLAGS.search(arguments):
-            yield line, f"mentions {arguments!r}"
-
-
-def raw_interpreter(names: Names) -> Iterator[Hit]:
-    """Note ways into the interpreter and the system that leave no name to check."""
-    for line, name in names.mentions():
-        if name == "ctypes.pythonapi":
-            yield line, "uses ctypes.pythonapi"
-    for line, _ in native(names, frozenset({"syscall"})):
-        yield line, "makes system calls by number"
-    for line, name in names.attributes():
-        if name in {"f_locals", "f_globals", "__globals__", "__closure__"}:
-            yield line, f"looks at {name}"
-
-
-def starts_processes(names: Names) -> Iterator[Hit]:
-    """Note other processes, which have to be gone before the first window."""
-    for call, name in names.calls():
-        if name.startswith(("subprocess.", "multiprocessing.", "os.exec", "os.spawn")) or name in {
-            "os.fork",
-            "os.forkpty",
-            "os.system",
-            "os.popen",
-            "os.posix_spawn",
-        }:
-            yield call.lineno, f"calls {name}"
 
 
 FORBIDDEN: Final[tuple[Rule, ...]] = (
     network,
     process_memory,
     kill_process,
-    patch_module,
-    swap_code,
+    patch_evaluator,
     frame_walking,
     exit_process,
     wake_timer,
     prctl,
     device_clocks,
-)
-DOUBTFUL: Final[tuple[Rule, ...]] = (
-    global_setting,
-    thread_setting,
-    query_device_tool,
-    raw_interpreter,
-    starts_processes,
 )

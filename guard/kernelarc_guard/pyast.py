@@ -1,20 +1,45 @@
 """Python sources as syntax trees: what the readers ask of them; light."""
 
 import ast
+import io
+import tokenize
 import warnings
 
 
+class NotPython(ValueError):
+    """A source that does not parse: `line` from 1, and what is wrong with it."""
+
+    def __init__(self, line: int, message: str) -> None:
+        """Keep both beside the message of one line."""
+        super().__init__(f"not valid Python: line {line}: {message}")
+        self.line = line
+        self.message = message
+
+
 def parse(source: str) -> ast.Module:
-    """Parse Python source; ValueError in one line where it does not parse."""
+    """Parse the text of a Python file as the interpreter reads that file in UTF-8.
+
+    That is not always what the text says: its first lines may declare an encoding. Raises NotPython.
+    """
     try:
         with warnings.catch_warnings():
             # A dubious escape in somebody's string is not our caller's business.
             warnings.simplefilter("ignore")
-            return ast.parse(source)
+            return ast.parse(source.encode())
     except SyntaxError as error:
-        raise ValueError(f"not valid Python: line {error.lineno}: {error.msg}") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"not valid Python: {type(error).__name__}: {error}") from None
+        raise NotPython(error.lineno or 1, error.msg) from None
+    except (ValueError, LookupError, RecursionError, MemoryError) as error:
+        raise NotPython(1, f"{type(error).__name__}: {error}") from None
+
+
+def as_read(source: str) -> str:
+    """Return the text the interpreter makes of a file in UTF-8 with this text; NotPython if none."""
+    data = source.encode()
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return source if encoding.startswith("utf-8") else data.decode(encoding)
+    except (SyntaxError, UnicodeError, LookupError) as error:
+        raise NotPython(1, str(error)) from None
 
 
 def functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DEEPEST_ALIAS = 20
+_MOST_PARTS = 40
+_LONGEST = 400
+"""Longer chains and names mean nothing to any rule, and would take for ever or all memory."""
 
 
 @dataclass(eq=False)
@@ -58,10 +61,12 @@ class Names:
         return self._dotted[node]
 
     def _resolve(self, node: ast.AST, depth: int) -> str | None:
-        suffix = ""
+        parts: list[str] = []
         while isinstance(node, ast.Attribute):
-            suffix = f".{node.attr}{suffix}"
+            parts.append(node.attr)
             node = node.value
+            if len(parts) > _MOST_PARTS:
+                return None
         base: str | None = None
         if depth > _DEEPEST_ALIAS:
             return None
@@ -71,7 +76,10 @@ class Names:
             base = self._call(node, depth)
         elif isinstance(node, ast.Subscript):
             base = self._subscript(node, depth)
-        return None if base is None else base + suffix
+        if base is None:
+            return None
+        name = ".".join((base, *reversed(parts)))
+        return name if len(name) <= _LONGEST else None
 
     def mentions(self) -> Iterator[tuple[int, str]]:
         """Yield line and dotted name of everything imported or referred to."""
@@ -113,18 +121,31 @@ class Names:
                 if text is not None:
                     yield node.lineno, text
 
-    def _name(self, node: ast.Name, depth: int) -> str | None:
-        name = node.id
+    def values(self, node: ast.Name) -> list[ast.expr]:
+        """Return the expressions a name is bound to where it stands, as far as they are known."""
+        scope = self._binder(node)
+        found = scope.assigned.get(node.id, []) if scope is not None else []
+        return [value for value in found if value is not None]
+
+    def _binder(self, node: ast.Name) -> Scope | None:
+        """Return the scope that binds a name where it stands; None for builtins and unknown ones."""
         here: Scope | None = self._scope[node]
         scope = here
         while scope is not None:
-            if scope.binds(name) and (scope is here or not scope.is_class):
-                if name in scope.imported:
-                    return scope.imported[name]
-                values = scope.assigned[name]
-                only = values[0] if len(values) == 1 else None
-                return None if only is None else self.dotted(only, depth + 1)
+            if scope.binds(node.id) and (scope is here or not scope.is_class):
+                return scope
             scope = scope.outer
+        return None
+
+    def _name(self, node: ast.Name, depth: int) -> str | None:
+        name = node.id
+        scope = self._binder(node)
+        if scope is not None:
+            if name in scope.imported:
+                return scope.imported[name]
+            values = scope.assigned[name]
+            only = values[0] if len(values) == 1 else None
+            return None if only is None else self.dotted(only, depth + 1)
         if name == "__builtins__":
             return "builtins"
         return f"builtins.{name}" if hasattr(builtins, name) else None
@@ -195,6 +216,9 @@ class Names:
             # The target itself is met later and must not count as a second binding.
             self._aliases.add(node.targets[0])
             scope.bind(node.targets[0].id, node.value if len(node.targets) == 1 else None)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            self._aliases.add(node.target)
+            scope.bind(node.target.id, node.value)
         elif isinstance(node, ast.Global):
             scope.not_local.update(node.names)
             for name in node.names:

@@ -22,7 +22,7 @@ from kernelarc_mcp.noise import age_of, one_line, warnings
 _PROBE = """
 import importlib.util, json, sys
 found = {"python": sys.version.split()[0]}
-for name in ("torch", "numpy", "tvm_ffi", "kernelarc_guard"):
+for name in ("torch", "numpy", "tvm_ffi", "tree_sitter_cpp", "kernelarc_guard"):
     found[name] = importlib.util.find_spec(name) is not None
 if found["torch"]:
     import torch
@@ -88,7 +88,7 @@ def _guard(python: str) -> list[Finding]:
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         return _broken(f"{python}: {error}")
     findings = [Finding(name="guard python", state="ok", detail=f"{found['python']} {python}")]
-    for name in ("kernelarc_guard", "torch", "numpy", "tvm_ffi"):
+    for name in ("kernelarc_guard", "torch", "numpy", "tvm_ffi", "tree_sitter_cpp"):
         present = found[name]
         findings.append(
             Finding(
@@ -99,7 +99,7 @@ def _guard(python: str) -> list[Finding]:
             if present
             else Finding(
                 name=name,
-                state="warning" if name == "tvm_ffi" else "missing",
+                state="warning" if name in {"tvm_ffi", "tree_sitter_cpp"} else "missing",
                 detail="install kernelarc-mcp[guard] into that environment",
             )
         )

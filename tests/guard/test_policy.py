@@ -6,7 +6,8 @@ import warnings
 import pytest
 
 from kernelarc_guard.policy import check_policy, policy_observations
-from kernelarc_guard.policy_rules import DOUBTFUL, FORBIDDEN
+from kernelarc_guard.policy_process import DOUBTFUL
+from kernelarc_guard.policy_rules import FORBIDDEN
 from kernelarc_guard.solution import Solution, SourceFile, Spec
 
 HONEST = {
@@ -163,22 +164,9 @@ FORBIDDEN_SOURCES = [
     ("process_memory", 1, "f = open('/proc/self/mem', 'r+b')\n"),
     ("kill_process", 2, "import os\nos.kill(os.getppid(), 9)\n"),
     ("kill_process", 3, "from os import killpg as k\nend = k\nend(1, 9)\n"),
-    ("patch_module", 2, "import time\ntime.perf_counter = lambda: 0.0\n"),
-    ("patch_module", 2, "import torch.nn.functional as F\nF.gelu = None\n"),
-    ("patch_module", 3, "import torch\nE = torch.cuda.Event\nE.elapsed_time = lambda a, b: 1\n"),
-    ("patch_module", 2, "import torch\nsetattr(torch, 'allclose', None)\n"),
-    ("patch_module", 2, "import torch\nsetattr(torch.Tensor, 'zero' + '_', None)\n"),
-    ("patch_module", 1, "__builtins__['open'] = None\n"),
-    ("patch_module", 2, "import builtins\nbuiltins.len = lambda x: 1\n"),
-    ("patch_module", 2, "import time\nvars(time)['monotonic'] = None\n"),
-    ("patch_module", 2, "import torch\ntorch.__dict__.update(equal=None)\n"),
-    ("patch_module", 2, "import sys\nsys.modules['torch'] = None\n"),
-    ("patch_module", 3, "def run(x):\n  import torch\n  torch.randn = None\n"),
-    ("patch_module", 2, "import torch\ndel torch.Tensor.__eq__\n"),
-    ("patch_module", 2, "import numpy as np\n(np.sum, y) = (None, 1)\n"),
-    ("patch_module", 2, "import torch\nfor torch.add in [None]: pass\n"),
-    ("swap_code", 2, "def f(): pass\nf.__code__ = (lambda: 1).__code__\n"),
-    ("swap_code", 2, "def f(): pass\nsetattr(f, '__code__', None)\n"),
+    ("patch_evaluator", 2, "import sys\nsys.modules['__main__'].reduce = min\n"),
+    ("patch_evaluator", 2, "import sys\nsys.modules['__main__'].check.__code__ = None\n"),
+    ("patch_evaluator", 2, "import __main__ as m\nsetattr(m, 'TOLERANCE', 1e9)\n"),
     ("frame_walking", 2, "import sys\nframe = sys._getframe(1)\n"),
     ("frame_walking", 1, "from inspect import currentframe as here\n"),
     ("frame_walking", 2, "import gc\nobjects = [o for o in gc.get_objects()]\n"),
@@ -195,6 +183,23 @@ FORBIDDEN_SOURCES = [
 ]
 
 DOUBTFUL_SOURCES = [
+    ("patch_module", "import time\ntime.perf_counter = lambda: 0.0\n"),
+    ("patch_module", "import torch.nn.functional as F\nF.gelu = None\n"),
+    ("patch_module", "import torch\nE = torch.cuda.Event\nE.elapsed_time = lambda a, b: 1\n"),
+    ("patch_module", "import torch\nsetattr(torch, 'allclose', None)\n"),
+    ("patch_module", "import torch\nsetattr(torch.Tensor, 'zero' + '_', None)\n"),
+    ("patch_module", "__builtins__['open'] = None\n"),
+    ("patch_module", "import builtins\nbuiltins.len = lambda x: 1\n"),
+    ("patch_module", "import time\nvars(time)['monotonic'] = None\n"),
+    ("patch_module", "import torch\ntorch.__dict__.update(equal=None)\n"),
+    ("patch_module", "import sys\nsys.modules['torch'] = None\n"),
+    ("patch_module", "def run(x):\n  import torch\n  torch.randn = None\n"),
+    ("patch_module", "import torch\ndel torch.Tensor.__eq__\n"),
+    ("patch_module", "import numpy as np\n(np.sum, y) = (None, 1)\n"),
+    ("patch_module", "import torch\nfor torch.add in [None]: pass\n"),
+    ("swap_code", "def f(): pass\nf.__code__ = (lambda: 1).__code__\n"),
+    ("swap_code", "def f(): pass\nsetattr(f, '__code__', None)\n"),
+    ("signal_handler", "import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"),
     ("global_setting", "import torch\ntorch.backends.cuda.matmul.allow_tf32 = True\n"),
     ("thread_setting", "import torch\ntorch.set_num_threads(8)\n"),
     ("query_device_tool", "import os\nos.popen('nvidia-smi --query-gpu=name')\n"),
@@ -275,24 +280,31 @@ def test_every_python_file_is_looked_at_and_named() -> None:
     assert [(finding.file, finding.rule) for finding in found] == [("helper.py", "network")]
 
 
-def test_a_native_source_is_only_asked_to_be_there() -> None:
-    def native(source: str) -> Solution:
-        return Solution(
-            name="native",
-            definition="problem",
-            spec=Spec(languages=["cpp"], entry_point="kernel.cpp::run"),
-            sources=[SourceFile(path="kernel.cpp", content=source)],
-        )
-
-    assert check_policy(native("int main( {")) == []
-    assert [finding.rule for finding in check_policy(native("\n"))] == ["empty"]
-
-
 def test_dubious_escapes_and_declared_encodings_are_no_reason_to_warn() -> None:
-    source = "# -*- coding: latin-1 -*-\npattern = '\\d'\ndef run(x): return x\n"
+    source = (
+        "# -*- coding: latin-1 -*-\npattern = '\\d'\nname = 'K\u00f6rnel'\ndef run(x): return x\n"
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert check_policy(solution(source)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "# coding: unicode_escape\n# \\x0aimport socket\ndef run(x): return x\n",
+        "# coding: utf-7\n# +AAo-import socket\ndef run(x): return x\n",
+    ],
+)
+def test_a_source_is_read_in_the_encoding_in_which_it_will_run(source: str) -> None:
+    assert "network" in {finding.rule for finding in check_policy(solution(source))}
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "no-such-encoding", "rot13"])
+def test_a_source_that_the_interpreter_could_not_decode_does_not_parse(encoding: str) -> None:
+    source = f"# coding: {encoding}\nname = 'K\u00f6rnel'\ndef run(x): return x\n"
+    (finding,) = check_policy(solution(source))
+    assert (finding.rule, finding.reason) == ("syntax", "policy_syntax")
 
 
 def test_a_long_generated_source_is_checked_quickly() -> None:
