@@ -37,6 +37,9 @@ class StoredCalibration(Model):
 
     def believed(self, now: datetime) -> bool:
         """Say whether a judgement on this machine may rest on it."""
+        if self.calibration.rulers is None:
+            # Of a version that measured none; the guard judges nothing without.
+            return False
         thorough = len(self.calibration.nurseries) >= LEAST_NURSERIES
         age = age_of(self.calibration, now)
         return self.machine == describe_machine() and timedelta() <= age < (

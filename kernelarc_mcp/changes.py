@@ -17,6 +17,7 @@ SHOWN_ON = {
     "drafting": BOARD,
     "baselined": BOARD,
     "calibrated": BOARD,
+    "spread_updated": BOARD,
     "suspected": BOARD,
     "remeasured": BOARD,
     "canary": BOARD,

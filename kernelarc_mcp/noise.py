@@ -3,8 +3,9 @@
 from datetime import datetime, timedelta
 
 from kernelarc_guard.decide import Calibration
+from kernelarc_guard.rule import Rulers
 from kernelarc_mcp.machine import describe_machine
-from kernelarc_mcp.views import CalibrationView
+from kernelarc_mcp.views import CalibrationView, RulersView
 
 OLD = timedelta(days=7)
 """From this age on a calibration is warned of."""
@@ -23,11 +24,13 @@ def calibration_view(calibration: Calibration, machine: str, now: datetime) -> C
         nurseries=max(1, len(calibration.nurseries)),
         blocks_per_pair=calibration.blocks_confirm,
         sd_percent=calibration.sd_confirm,
+        spread_pairs=calibration.spread_pairs,
         mean_percent=calibration.mean,
         shared_bias_percent=calibration.shared_bias,
         delta_percent=calibration.delta,
         resolution_percent=calibration.resolution,
         biased=calibration.biased,
+        rulers=_rulers_view(calibration.rulers),
         note=calibration.note,
         warnings=warnings(calibration, machine, now),
     )
@@ -54,8 +57,31 @@ def one_line(calibration: Calibration) -> str:
     """Return a calibration's numbers on one line."""
     nurseries = max(1, len(calibration.nurseries))
     smallest = "" if calibration.resolution is None else f"{calibration.resolution:.2f} %"
+    spread = calibration.spread_pairs
+    since = "" if spread is None else f" of {spread} confirming pairs"
     return (
         f"{calibration.pairs} pairs in {nurseries} {'nursery' if nurseries == 1 else 'nurseries'},"
-        f" sd {calibration.sd_confirm:.2f} %, delta {calibration.delta:.2f} %,"
-        f" resolves {smallest or 'unknown'}"
+        f" sd {calibration.sd_confirm:.2f} %{since}, delta {calibration.delta:.2f} %,"
+        f" resolves {smallest or 'unknown'}; {rulers_line(calibration.rulers)}"
+    )
+
+
+def rulers_line(rulers: Rulers | None) -> str:
+    """Return what the device can do at best on one line."""
+    view = _rulers_view(rulers)
+    if view is None:
+        return "no rulers: calibrate again"
+    return (
+        f"empty window {view.empty_window_us:.1f} us, writes {view.write_gb_per_second:.1f} GB/s,"
+        f" copies {view.copy_gb_per_second:.1f} GB/s"
+    )
+
+
+def _rulers_view(rulers: Rulers | None) -> RulersView | None:
+    if rulers is None:
+        return None
+    return RulersView(
+        empty_window_us=rulers.empty_window_ns / 1e3,
+        write_gb_per_second=rulers.write_bytes_per_second / 1e9,
+        copy_gb_per_second=rulers.copy_bytes_per_second / 1e9,
     )

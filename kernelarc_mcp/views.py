@@ -75,6 +75,17 @@ class RecordView(Model):
     at_attempt: int
 
 
+class RulersView(Model):
+    """What the device can do at best; a call that took less than that makes possible is not believed."""
+
+    empty_window_us: float
+    """Shortest window in which nothing was done, in microseconds."""
+    write_gb_per_second: float
+    """One thread writing what lies in its caches."""
+    copy_gb_per_second: float
+    """One thread copying what lies in no cache, read and written bytes together."""
+
+
 class CalibrationView(Model):
     """What the noise here was measured to be; percent are 100 * ln(time ratio)."""
 
@@ -85,6 +96,8 @@ class CalibrationView(Model):
     blocks_per_pair: int
     sd_percent: float
     """Upper bound of the standard deviation of one confirming pair."""
+    spread_pairs: int | None
+    """Confirming pairs of the last KEEP that it is from; null: the calibration's own."""
     mean_percent: float
     """Mean difference of identical arms."""
     shared_bias_percent: float | None
@@ -95,6 +108,8 @@ class CalibrationView(Model):
     """Smallest gain that a first confirmation can be expected to prove."""
     biased: bool
     """Identical arms differ by more than chance: the path needs repair."""
+    rulers: RulersView | None
+    """Measured with the calibration; null: it is of an older version."""
     note: str
     warnings: list[str]
 

@@ -15,6 +15,7 @@ PLAN in a candidate's source is one of
     spoils:PERCENT as gain, but once it is the record it fails, and when it is measured again too
     trips:PERCENT  as spoils, but measured again with no candidate it is right
     bully:PERCENT  as gain beside the record; in separate lifetimes it is no faster
+    instant        right, but faster than the device can be woken
     leans:PERCENT  as gain; compared with itself the second arm is 1 % faster
 """
 
@@ -48,6 +49,9 @@ from kernelarc_guard.solution import Solution
 
 CALLS = 3
 RECORD_NS = 1_000_000
+RULERS = decide.Rulers(
+    empty_window_ns=10_000, write_bytes_per_second=2e10, copy_bytes_per_second=1e10
+)
 
 
 def say(answer: Progress | Result | Refusal) -> None:
@@ -104,7 +108,14 @@ def calibrate(request: Calibrate, since: int) -> Result:
         for _ in range(request.nurseries)
     ]
     pairs = [one for nursery in nurseries for one in nursery]
-    blocks = [[[value(request, times)] * 2 for times in nursery] for nursery in nurseries]
+    weights = request.problem.weights()
+    blocks = [
+        [
+            decide.block_values([(b.record, b.candidate) for b in times.blocks], weights)
+            for times in nursery
+        ]
+        for nursery in nurseries
+    ]
     calibration = decide.calibrate_from(
         request.device,
         request.problem.digest,
@@ -112,7 +123,8 @@ def calibrate(request: Calibrate, since: int) -> Result:
         blocks,
         0.1,
         0.1,
-        decide.Parameters(),
+        request.parameters,
+        RULERS,
     )
     return Result(
         id=request.id,
@@ -215,6 +227,21 @@ def wrong(request: Screen | Confirm | Compare, since: int) -> Result:
     )
 
 
+def instant(request: Screen | Confirm, since: int) -> Result:
+    return Result(
+        id=request.id,
+        op=request.op,
+        verdict="REVERT",
+        reason="below_physical_limit",
+        stage="timing",
+        detail="A call took 1 us.",
+        binary=request.candidate.digest,
+        pairs=[pair(690.0, 0, 1, len(request.problem.workloads))],
+        calibration=request.calibration,
+        lease=lease(request, since),
+    )
+
+
 def progress(request: Request, done: float) -> Progress:
     return Progress(id=request.id, stage="timing", done=done, of=40.0, message=f"pair {done:g}")
 
@@ -266,6 +293,8 @@ def answer(request: Request) -> Result | Refusal:
         )
     if plan == "wrong":
         return wrong(request, since)
+    if plan == "instant":
+        return instant(request, since)
     return measure(request, 5.0 if plan in ("die_confirming", "refuse_late") else gain, since)
 
 

@@ -123,6 +123,12 @@ class Arm:
         self._page.order(control.Order(self._call, control.RUN, 0))
         return self._go(0)
 
+    def empty_window(self) -> int:
+        """Return the nanoseconds of a window in which the runner only wakes and stops again."""
+        self._call += 1
+        self._page.order(control.Order(self._call, control.EMPTY, 0))
+        return self._go(0)
+
     def idle(self, workload: int) -> list[str]:
         """Let the runner be awake for a moment, as a thread that it left behind would want.
 

@@ -63,6 +63,8 @@ class Bench:
     """Told what was seen and did not decide."""
     oracle_ns: dict[int, int] = field(default_factory=dict)
     """Cost of the oracle per workload, as last seen."""
+    audit_below: Sequence[float] = ()
+    """Nanoseconds by workload: a shorter call is checked against the oracle. Empty: none is."""
     worst: dict[int, Comparison] = field(default_factory=dict)
     """The candidate's largest error per workload."""
     _last: tuple[Draw, Answer] | None = None
@@ -179,6 +181,10 @@ class Bench:
 
     def _terms(self, workload: int) -> tuple[Tolerance, Definition]:
         return self.problem.workloads[workload].tolerance, self.problem.definition
+
+    def audited(self, workload: int, elapsed_ns: int) -> bool:
+        """Say whether a call was so short that it is checked against the oracle whatever that costs."""
+        return bool(self.audit_below) and elapsed_ns < self.audit_below[workload]
 
     def oracle_is_cheap(self, workload: int, kernel_ns: int) -> bool:
         """Say whether every timed call can be checked against the oracle."""
@@ -311,7 +317,8 @@ class _Pair:
                 raise blame(fault, is_record) from None
         kernel = min(elapsed.values())
         # Seen only after both windows are sealed: which calls are audited cannot be known before.
-        if checked or bench.oracle_is_cheap(workload, kernel):
+        audited = bench.audited(workload, elapsed[False])
+        if checked or audited or bench.oracle_is_cheap(workload, kernel):
             self._against_oracle(workload, outputs, draw, both=checked)
         elif not bench.agree(workload, outputs[False], outputs[True]):
             self._against_oracle(workload, outputs, draw, both=True)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from kernelarc_guard import decide
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.faults import CandidateFault, Refused
+from kernelarc_guard.measuring_rulers import measure_rulers
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.protocol import PairTimes
+from kernelarc_guard.rule import Rulers
 
 
 @dataclass
@@ -20,6 +22,7 @@ class Series:
     block_seconds: list[float] = field(default_factory=list)
     pair_seconds: list[float] = field(default_factory=list)
     """What starting each pair cost, without its blocks."""
+    rulers: Rulers | None = None
 
 
 def measure(
@@ -57,6 +60,8 @@ def measure(
                 decide.block_values([(b.record, b.candidate) for b in pair.blocks], weights)
             )
         series.nurseries.append(values)
+        # Last: a confirmation's nursery has forked nothing before its first pair either.
+        series.rulers = measure_rulers(bench, nursery, record, series.rulers)
     return series
 
 

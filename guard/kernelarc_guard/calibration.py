@@ -1,4 +1,8 @@
-"""Calibration: what the noise of a problem on a device is, from A/A pairs of one or more nurseries."""
+"""Calibration: what the noise of a problem on a device is, from A/A pairs of one or more nurseries.
+
+After a KEEP the record is another solution, and what its pairs spread may be another number: that
+alone is then taken from the pairs that confirmed it.
+"""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +10,7 @@ from statistics import fmean, variance
 
 from kernelarc_guard.pairs import middle_mean
 from kernelarc_guard.plan import resolution
-from kernelarc_guard.rule import Calibration, Parameters, rounded
+from kernelarc_guard.rule import Calibration, Parameters, Rulers, rounded
 
 LEAST_NURSERIES = 3
 """Fewer nurseries say nothing about a bias that all pairs of one share."""
@@ -24,12 +28,13 @@ def calibrate_from(
     pair_seconds: float,
     block_seconds: float,
     parameters: Parameters,
+    rulers: Rulers | None = None,
 ) -> Calibration:
     """Estimate the noise from pairs that compared a solution with itself.
 
     `nurseries` has the block values (percent), `[nursery][pair][block]`: two pairs or more in all,
     none of the nurseries empty. `pair_seconds` is what starting a pair costs and `block_seconds`
-    what one block over all workloads costs.
+    what one block over all workloads costs. `rulers` are stored as they are.
     """
     pair_blocks = [blocks for nursery in nurseries for blocks in nursery]
     sizes = [len(nursery) for nursery in nurseries]
@@ -38,13 +43,14 @@ def calibrate_from(
         raise ValueError(f"a calibration needs two pairs or more, not {count}")
     if not all(sizes):
         raise ValueError("a nursery of a calibration has no pairs")
+    # Rounded first, so that whoever reads them back chooses the same blocks.
+    pair_seconds, block_seconds = rounded(pair_seconds), rounded(block_seconds)
     ratio = _cheapest_blocks(pair_blocks, pair_seconds, block_seconds)
     confirm = round(min(max(ratio, 1.0), float(parameters.blocks_confirm)))
     screen = min(parameters.blocks_screen, confirm)
     groups = [[middle_mean(blocks[:confirm]) for blocks in nursery] for nursery in nurseries]
     values = [value for group in groups for value in group]
-    sd_screen = math.sqrt(variance([middle_mean(blocks[:screen]) for blocks in pair_blocks]))
-    sd_confirm = math.sqrt(variance(values)) * upper_factor(count, parameters.sd_confidence)
+    sd_screen, sd_confirm = _spreads(pair_blocks, screen, confirm, parameters)
     shared = None
     if len(groups) >= LEAST_NURSERIES:
         shared = shared_bias(groups, parameters.sd_confidence)
@@ -57,8 +63,8 @@ def calibrate_from(
         pairs=count,
         blocks_screen=screen,
         blocks_confirm=confirm,
-        sd_screen=max(sd_screen, parameters.least_sd),
-        sd_confirm=max(sd_confirm, parameters.least_sd),
+        sd_screen=sd_screen,
+        sd_confirm=sd_confirm,
         delta=max(parameters.delta, BIAS_COVER * (shared or 0.0)),
         mean=mean,
         values=values,
@@ -66,10 +72,52 @@ def calibrate_from(
         shared_bias=shared,
         biased=biased,
         note=_note(len(groups), shared, mean, error if biased else None),
+        pair_seconds=pair_seconds,
+        block_seconds=block_seconds,
+        rulers=rulers,
     )
-    stake = parameters.wealth * parameters.fraction
-    smallest = rounded(resolution(parameters, found, stake))
-    return found.model_copy(update={"resolution": smallest})
+    return found.model_copy(update={"resolution": _first_resolution(found, parameters)})
+
+
+def respread(
+    calibration: Calibration, pair_blocks: Sequence[Sequence[float]], parameters: Parameters
+) -> Calibration:
+    """Return a calibration with the spread of the pairs that confirmed a new record.
+
+    `pair_blocks` has their block values (percent), `[pair][block]`, two pairs or more. The spreads
+    are what a calibration of these pairs would say, so for few pairs the confirming one is far above
+    what they show; the resolution follows. Nothing else changes: these pairs compare two different
+    solutions and say nothing of a bias.
+    """
+    if len(pair_blocks) < 2:
+        raise ValueError(f"a spread needs two pairs or more, not {len(pair_blocks)}")
+    screen, confirm = _spreads(
+        pair_blocks, calibration.blocks_screen, calibration.blocks_confirm, parameters
+    )
+    found = calibration.model_copy(
+        update={
+            "sd_screen": rounded(screen),
+            "sd_confirm": rounded(confirm),
+            "spread_pairs": len(pair_blocks),
+        }
+    )
+    return found.model_copy(update={"resolution": _first_resolution(found, parameters)})
+
+
+def _spreads(
+    pair_blocks: Sequence[Sequence[float]], screen: int, confirm: int, parameters: Parameters
+) -> tuple[float, float]:
+    """Return the sd (percent) of screening pairs, and the upper bound of it of confirming ones."""
+    screens, confirms = (
+        math.sqrt(variance([middle_mean(blocks[:count]) for blocks in pair_blocks]))
+        for count in (screen, confirm)
+    )
+    upper = confirms * upper_factor(len(pair_blocks), parameters.sd_confidence)
+    return max(screens, parameters.least_sd), max(upper, parameters.least_sd)
+
+
+def _first_resolution(calibration: Calibration, parameters: Parameters) -> float:
+    return rounded(resolution(parameters, calibration, parameters.wealth * parameters.fraction))
 
 
 def shared_bias(groups: Sequence[Sequence[float]], confidence: float) -> float:

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from kernelarc_guard.calibration import calibrate_from
+from kernelarc_guard.calibration import calibrate_from, respread
 from kernelarc_guard.pairs import block_values, pair_value, workload_values
 from kernelarc_guard.plan import Look, confirmation_plan, goal, resolution, terms_of
-from kernelarc_guard.rule import Calibration, Decision, Parameters
+from kernelarc_guard.rule import Calibration, Decision, Parameters, Rulers
 
 if TYPE_CHECKING:
     from kernelarc_guard.core import Source, Verdict
@@ -23,6 +23,7 @@ __all__ = [
     "Decision",
     "Look",
     "Parameters",
+    "Rulers",
     "block_values",
     "calibrate_from",
     "confirm",
@@ -32,6 +33,7 @@ __all__ = [
     "replay_confirm",
     "replay_screen",
     "resolution",
+    "respread",
     "screen",
     "workload_values",
 ]

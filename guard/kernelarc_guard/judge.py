@@ -28,6 +28,7 @@ from kernelarc_guard.lifetimes import run_round
 from kernelarc_guard.nurseries import Nurseries, Nursery
 from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.pairs import Block
+from kernelarc_guard.physical import PhysicalLimits
 from kernelarc_guard.policy import examine
 from kernelarc_guard.protocol import (
     DEVICE_HELD,
@@ -112,6 +113,8 @@ class _Case:
         self._cache = cache
         self._sandbox = sandbox
         self._now = now
+        self._limits: PhysicalLimits | None = None
+        """Of a screen or a confirmation."""
 
     def run(self) -> None:
         request, report = self._request, self._report
@@ -169,6 +172,7 @@ class _Case:
                 )
                 report.observe(f"calibrated here with {pairs} pairs of the record against itself")
             report.calibration = calibration
+            self._hold_to_limits(bench, calibration, record, candidate)
             values: list[float] = []
 
             def step(pair: PairTimes) -> Decision | None:
@@ -199,6 +203,7 @@ class _Case:
                 )
 
             report.calibration = request.calibration
+            self._hold_to_limits(bench, request.calibration, record, candidate)
             blocks = request.calibration.blocks_confirm
             decision = self._decide(bench, nursery, record, candidate, blocks, step, anchor)
             report.anchored = anchored(report.triples(), request.problem.weights())
@@ -274,7 +279,22 @@ class _Case:
         except CandidateFault as fault:
             raise report.failure("timing", fault) from None
         report.add_pair(pair)
+        if self._limits is not None:
+            for seen in self._limits.near(pair):
+                report.observe(seen)
+            try:
+                self._limits.check(pair)
+            except SolutionFault as fault:
+                raise report.failure("timing", fault) from None
         return pair
+
+    def _hold_to_limits(
+        self, bench: Bench, calibration: Calibration, record: Contestant, candidate: Contestant
+    ) -> None:
+        self._limits = PhysicalLimits(
+            calibration, self._request.problem, record.solution, candidate.solution
+        )
+        bench.audit_below = self._limits.audit
 
     def _calibrate(
         self,
@@ -302,6 +322,7 @@ class _Case:
             pair_seconds=fmean(series.pair_seconds),
             block_seconds=fmean(series.block_seconds),
             parameters=parameters,
+            rulers=series.rulers,
         )
 
     def _value(self, pair: PairTimes) -> float:

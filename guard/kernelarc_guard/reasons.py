@@ -68,6 +68,9 @@ REASONS: Final[dict[str, Reason]] = {
     "extra_process": _reason("REVERT", "A process it started was alive beside it after a call."),
     "too_many_threads": _reason("REVERT", "It computed on more threads than the problem gives."),
     "tampering": _reason("REVERT", "It was seen to tamper with the measurement."),
+    "below_physical_limit": _reason(
+        "REVERT", "Its calls took less time than the least of the work needs on this device."
+    ),
     "slower": _reason("REVERT", "Shown to be slower than the record."),
     "not_proven_close": _reason("REVERT", "Not shown to be close to the record."),
     "workload_regressed": _reason("REVERT", "Faster on the whole, but one workload got slower."),

@@ -82,6 +82,17 @@ class Parameters(Model):
         return self
 
 
+class Rulers(Model):
+    """What a device can do at best, as the guard saw it: the best of many tries."""
+
+    empty_window_ns: int = Field(gt=0)
+    """Shortest window in which a runner was woken, did nothing and stopped."""
+    write_bytes_per_second: Number = Field(gt=0)
+    """One thread writing memory that lies in its caches."""
+    copy_bytes_per_second: Number = Field(gt=0)
+    """One thread copying memory that lies in none; bytes read and bytes written both count."""
+
+
 class Calibration(Model):
     """The noise of one problem on one device, from pairs that compared a solution with itself."""
 
@@ -114,6 +125,14 @@ class Calibration(Model):
     """Identical arms differ by more than chance: the path needs repair."""
     resolution: Number | None = None
     """Smallest gain (percent) that a first confirmation can be expected to prove here."""
+    pair_seconds: Number | None = None
+    """What starting a pair cost; with the next, why there are so many blocks in a pair."""
+    block_seconds: Number | None = None
+    """What one block over all workloads cost."""
+    rulers: Rulers | None = None
+    """Measured together with the pairs; nothing is judged on a device without them."""
+    spread_pairs: int | None = None
+    """Confirming pairs of the last KEEP that both spreads are from; None: the values above."""
     note: str = ""
     """What this calibration cannot know, and what looked odd."""
 

@@ -97,6 +97,9 @@ def _serve(
             page.write_error("\n".join(watch.changes()))
             page.report(order.call, control.DONE, 0)
             continue
+        if order.command == control.EMPTY:
+            page.report(order.call, control.DONE, 0)
+            continue
         call = calls[order.workload]
         if order.flags & control.RENEW:
             call.renew()

@@ -19,6 +19,7 @@ from kernelarc_mcp.host.watch_events import (
     Canary,
     Quarantined,
     Remeasured,
+    SpreadUpdated,
     Suspected,
 )
 
@@ -231,6 +232,7 @@ Body = Annotated[
     | Concluded
     | CalibrationAsked
     | CalibrationDropped
+    | SpreadUpdated
     | Suspected
     | Remeasured
     | Canary
@@ -328,6 +330,7 @@ __all__ = [
     "Row",
     "Screened",
     "Settled",
+    "SpreadUpdated",
     "Staked",
     "Submitted",
     "Suspected",

@@ -1,9 +1,7 @@
 """Deciding again from recorded pairs, and holding recorded leases against one another; pure."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import variance
 from typing import Final
 
 from kernelarc_guard.apart import ROUNDS, contradiction
@@ -124,29 +122,6 @@ def recheck_inputs(result: Result, problem: Problem) -> list[str]:
     return []
 
 
-def recheck_calibration(
-    result: Result, weights: Sequence[float], parameters: Parameters
-) -> list[str]:
-    """Return what in a calibration does not follow from its pairs, where it recorded them."""
-    calibration = result.calibration
-    if calibration is None:
-        return ["there is no calibration"]
-    if not result.pairs:
-        return []
-    try:
-        values = _values(result.pairs, weights, calibration.blocks_confirm)
-        screens = _values(result.pairs, weights, calibration.blocks_screen)
-    except ValueError as error:
-        return [f"its pairs have no value: {error}"]
-    findings = []
-    if not _same(values, calibration.values):
-        findings.append("its pairs give other values")
-    spread = max(math.sqrt(variance(screens)), parameters.least_sd)
-    if not _same([spread], [calibration.sd_screen]):
-        findings.append(f"its pairs give a spread of {spread:.4f} %, not {calibration.sd_screen}")
-    return findings
-
-
 def stands_for(calibration: Calibration | None, result: Result) -> bool:
     """Say whether a result was decided with the campaign's calibration, where there is one."""
     return calibration is None or result.decision is None or result.calibration == calibration
@@ -171,13 +146,3 @@ def overlaps(leases: Sequence[Held]) -> list[tuple[Held, Held]]:
 def blocks_of(pair: PairTimes) -> list[Block]:
     """Return a pair's blocks as the rule takes them."""
     return [(block.record, block.candidate) for block in pair.blocks]
-
-
-def _values(pairs: Sequence[PairTimes], weights: Sequence[float], blocks: int) -> list[float]:
-    return [pair_value(blocks_of(pair)[:blocks], weights) for pair in pairs]
-
-
-def _same(left: Sequence[float], right: Sequence[float]) -> bool:
-    return len(left) == len(right) and all(
-        math.isclose(a, b, rel_tol=1e-8, abs_tol=1e-12) for a, b in zip(left, right, strict=True)
-    )

@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from kernelarc_guard.problem import ProblemError, read_problem
+from kernelarc_guard.protocol import Result
 from kernelarc_mcp.host.campaign import PROBLEM, Campaign
 from kernelarc_mcp.host.derived import TABLES, derived_rows
 from kernelarc_mcp.host.errors import CampaignError, HostError
@@ -33,10 +34,10 @@ from kernelarc_mcp.host.recheck import (
     Held,
     overlaps,
     recheck,
-    recheck_calibration,
     recheck_inputs,
     stands_for,
 )
+from kernelarc_mcp.host.recheck_device import recheck_calibration, recheck_limit
 from kernelarc_mcp.host.replay import Inconsistent, apply
 from kernelarc_mcp.host.settle import guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt, CampaignState
@@ -136,12 +137,15 @@ class _Replay:
                 stake = settings.parameters.fraction * min(self.state.wealth.values())
                 weights = self.state.campaign.problem.weights()
                 found = recheck(event.body.result, weights, settings.parameters, stake)
+                created = self.state.campaign
+                reference = created.reference or created.seed
+                found += recheck_limit(event.body.result, created.problem, reference)
                 self._find(event, found)
                 self._hold(event, event.body.machine)
             case Calibrated():
-                settings = self.state.campaign.settings
-                weights = self.state.campaign.problem.weights()
-                found = recheck_calibration(event.body.result, weights, settings.parameters)
+                created = self.state.campaign
+                device, parameters = created.settings.device, created.settings.parameters
+                found = recheck_calibration(event.body.result, created.problem, device, parameters)
                 self._find(event, found)
                 self._hold(event, event.body.machine)
             case _:
@@ -241,10 +245,19 @@ class _Replay:
         weights = campaign.problem.weights()
         found = recheck(body.result, weights, campaign.settings.parameters, stake)
         found += recheck_inputs(body.result, campaign.problem)
+        found += self._limit(event, body.result)
         if not stands_for(self.state.calibration, body.result):
             found.append("it was decided with another calibration than the campaign's")
         self._find(event, found)
         self._hold(event, machine)
+
+    def _limit(self, event: Event, result: Result) -> list[str]:
+        assert self._campaign is not None
+        attempt = self.state.attempts[event.submission]
+        candidate = envelope_of(self._campaign, attempt).solution
+        if candidate is None:
+            return ["its sources are no solution, yet they were judged"]
+        return recheck_limit(result, self.state.campaign.problem, candidate)
 
     def _hold(self, event: Event, machine: str) -> None:
         body = event.body

@@ -24,6 +24,17 @@ class CalibrationDropped(Model):
     detail: str
 
 
+class SpreadUpdated(Model):
+    """A KEEP made another solution the record: its confirming pairs say how much pairs spread now."""
+
+    kind: Literal["spread_updated"] = "spread_updated"
+    pairs: int = Field(ge=2)
+    sd_screen: float = Field(gt=0)
+    """Percent, as the next two."""
+    sd_confirm: float = Field(gt=0)
+    resolution: float = Field(gt=0)
+
+
 class Suspected(Model):
     """The record was slower than published beside the anchor, or failed; it is measured again."""
 

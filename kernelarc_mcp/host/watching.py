@@ -4,7 +4,8 @@ import math
 from dataclasses import replace
 
 from kernelarc_guard.canary import LEVEL, alarm, p_greater, p_two_sided
-from kernelarc_guard.pairs import pair_value
+from kernelarc_guard.decide import Calibration, respread
+from kernelarc_guard.pairs import block_values, pair_value
 from kernelarc_guard.protocol import Result
 from kernelarc_guard.ratios import Ratio, ratio_of, student
 from kernelarc_mcp.host.events import (
@@ -16,6 +17,7 @@ from kernelarc_mcp.host.events import (
     Event,
     Quarantined,
     Remeasured,
+    SpreadUpdated,
     Suspected,
 )
 from kernelarc_mcp.host.inconsistent import expect
@@ -94,10 +96,39 @@ def canary_due(state: CampaignState) -> bool:
     return state.calibration is not None and len(state.canaries) < int(state.judged * rate + 1e-9)
 
 
+def respread_by(state: CampaignState, result: Result) -> Calibration | None:
+    """Return the calibration with the spread of a KEEP's pairs; None before there is a calibration."""
+    if state.calibration is None:
+        return None
+    weights = state.campaign.problem.weights()
+    pairs = [
+        block_values([(block.record, block.candidate) for block in pair.blocks], weights)
+        for pair in result.pairs
+    ]
+    return respread(state.calibration, pairs, state.campaign.settings.parameters)
+
+
+def spread_of(calibration: Calibration) -> SpreadUpdated:
+    """Return the row that says what a calibration's spread has become."""
+    assert calibration.spread_pairs is not None and calibration.resolution is not None
+    return SpreadUpdated(
+        pairs=calibration.spread_pairs,
+        sd_screen=calibration.sd_screen,
+        sd_confirm=calibration.sd_confirm,
+        resolution=calibration.resolution,
+    )
+
+
 def apply_watch(
     state: CampaignState,
     event: Event,
-    body: CalibrationAsked | CalibrationDropped | Suspected | Remeasured | Canary | Quarantined,
+    body: CalibrationAsked
+    | CalibrationDropped
+    | SpreadUpdated
+    | Suspected
+    | Remeasured
+    | Canary
+    | Quarantined,
 ) -> None:
     """Bring the state over a row about device, calibration or record."""
     match body:
@@ -107,6 +138,12 @@ def apply_watch(
             asked = state.calibration_asked is not None and state.calibration is not None
             expect(event, asked, "nobody asked for another calibration")
             state.calibration_asked = None
+        case SpreadUpdated():
+            due = state.spread_due
+            expect(event, due is not None, "no KEEP asked for it")
+            assert due is not None
+            expect(event, body == spread_of(due), f"the confirming pairs give {due.sd_confirm} %")
+            state.calibration, state.spread_due = due, None
         case Suspected():
             expect(event, state.suspect is None, "a record is suspect already")
             expect(event, body.record == state.record.ticket != SEED, "only the record is suspect")

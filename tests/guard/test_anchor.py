@@ -34,6 +34,11 @@ def confirm(guard: Guard, **more: object) -> Result | Refusal:
         "delta": 0.3,
         "mean": 0.0,
         "values": [0.0, 0.1],
+        "rulers": {
+            "empty_window_ns": 1_000,
+            "write_bytes_per_second": 1e12,
+            "copy_bytes_per_second": 1e12,
+        },
     }
     request = {"calibration": calibration, "stake": 0.01 / 16, "record": python(SLOW)}
     return guard.answer("confirm", **(request | more))

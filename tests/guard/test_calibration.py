@@ -4,8 +4,10 @@ import random
 from statistics import fmean, variance
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kernelarc_guard.calibration import calibrate_from, shared_bias
+from kernelarc_guard.calibration import calibrate_from, respread, shared_bias, upper_factor
 from kernelarc_guard.decide import Calibration, Parameters, resolution
 from kernelarc_guard.pairs import middle_mean
 
@@ -98,7 +100,7 @@ def test_the_smallest_resolvable_gain_is_that_of_a_first_confirmation() -> None:
 
 def test_a_calibration_stored_before_nurseries_were_counted_still_reads() -> None:
     text = calibrated(drawn(1, 8)).model_dump(
-        exclude={"nurseries", "shared_bias", "biased", "resolution"}
+        exclude={"nurseries", "shared_bias", "biased", "resolution", "rulers", "pair_seconds"}
     )
     found = Calibration.model_validate(text)
     assert (found.nurseries, found.shared_bias, found.biased, found.resolution) == (
@@ -107,3 +109,62 @@ def test_a_calibration_stored_before_nurseries_were_counted_still_reads() -> Non
         False,
         None,
     )
+
+
+SPREAD_FIELDS = {"sd_screen", "sd_confirm", "resolution", "spread_pairs"}
+law = settings(deadline=None, max_examples=50)
+blocks = st.lists(st.floats(-50, 50).map(lambda one: round(one, 3)), min_size=1, max_size=6)
+confirming = st.lists(blocks, min_size=2, max_size=32)
+QUIET = calibrated(drawn(3, 8))
+
+
+@law
+@given(confirming)
+def test_after_a_keep_only_the_spread_changes(pairs: list[list[float]]) -> None:
+    found = respread(QUIET, pairs, P)
+    assert found.model_dump(exclude=SPREAD_FIELDS) == QUIET.model_dump(exclude=SPREAD_FIELDS)
+    assert found.spread_pairs == len(pairs)
+    stake = P.wealth * P.fraction
+    assert found.resolution == pytest.approx(resolution(P, found, stake), rel=1e-8)
+    assert Calibration.model_validate_json(found.model_dump_json()) == found
+
+
+@law
+@given(confirming)
+def test_a_spread_is_never_narrower_than_the_upper_bound_of_what_the_pairs_show(
+    pairs: list[list[float]],
+) -> None:
+    found = respread(QUIET, pairs, P)
+    seen = variance([middle_mean(one[: QUIET.blocks_confirm]) for one in pairs]) ** 0.5
+    assert found.sd_confirm >= max(P.least_sd, seen * upper_factor(len(pairs), 0.8)) * (1 - 1e-8)
+    assert found.sd_screen >= P.least_sd
+
+
+@law
+@given(confirming, st.floats(-30, 30), st.randoms(use_true_random=False))
+def test_neither_the_gain_nor_the_order_of_the_pairs_moves_a_spread(
+    pairs: list[list[float]], gain: float, chance: random.Random
+) -> None:
+    found = respread(QUIET, pairs, P)
+    moved = [[value + gain for value in one] for one in pairs]
+    mirrored = [[-value for value in one] for one in pairs]
+    chance.shuffle(moved)
+    for other in (moved, mirrored):
+        again = respread(QUIET, other, P)
+        assert again.sd_confirm == pytest.approx(found.sd_confirm, rel=1e-6, abs=1e-6)
+        assert again.sd_screen == pytest.approx(found.sd_screen, rel=1e-6, abs=1e-6)
+
+
+def test_few_pairs_leave_more_room_than_many_that_show_the_same() -> None:
+    few = respread(QUIET, [[1.0], [-1.0]] * 4, P)
+    many = respread(QUIET, [[1.0], [-1.0]] * 16, P)
+    assert few.sd_confirm > many.sd_confirm > 1.0
+    with pytest.raises(ValueError, match="two pairs"):
+        respread(QUIET, [[1.0]], P)
+
+
+def test_a_spread_is_what_a_calibration_of_the_same_pairs_would_say() -> None:
+    pairs = drawn(1, 12)
+    own = calibrated(pairs)
+    found = respread(own, pairs[0], P)
+    assert (found.sd_screen, found.sd_confirm) == (own.sd_screen, own.sd_confirm)

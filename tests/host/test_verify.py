@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from host_places import make_campaign, planned, scripted_guard
+from host_places import judge_all, make_campaign, opened, planned, scripted_guard
 
 from kernelarc_guard.protocol import Lease
 from kernelarc_mcp.host.dispatcher import Dispatcher
@@ -169,6 +169,8 @@ def test_a_verdict_that_its_pairs_do_not_give_is_found_though_all_hashes_fit(cop
         ("submitted", "s002", {"number": 7}, "attempt number 2 was next"),
         ("submitted", "s002", {"key": "0" * 64}, "its sources give another key"),
         ("judging", "s002", {"against": "s001"}, "the record is seed"),
+        ("spread_updated", "", {"sd_confirm": 0.01}, "the confirming pairs give"),
+        ("spread_updated", "", {"pairs": 99}, "the confirming pairs give"),
     ],
 )
 def test_a_decision_forged_with_all_hashes_is_found(
@@ -178,6 +180,80 @@ def test_a_decision_forged_with_all_hashes_is_found(
     forge(copy, row.seq, change)
     findings = verify(copy)
     assert any(f"event row {row.seq}" in found and says in found for found in findings), findings
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("pairs", 99),
+        ("blocks_screen", 3),
+        ("blocks_confirm", 2),
+        ("sd_screen", 0.001),
+        ("sd_confirm", 0.001),
+        ("delta", 0.0),
+        ("mean", 0.5),
+        ("values", [0.1, 0.2]),
+        ("shared_bias", 0.001),
+        ("biased", True),
+        ("resolution", 0.01),
+        ("problem", "another"),
+        ("device", "cuda:0"),
+        ("spread_pairs", 7),
+        ("note", "All is well."),
+    ],
+)
+def test_every_number_of_a_calibration_that_its_pairs_do_not_give_is_named(
+    copy: Path, field: str, value: object
+) -> None:
+    row = row_of(copy, "calibrated")
+    forge(copy, row.seq, {"result": {"calibration": {field: value}}})
+    said = f"event row {row.seq}: its pairs give another {field}: "
+    assert any(found.startswith(said) for found in verify(copy)), verify(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"pairs": []}, "its pairs give no calibration: 0 pairs"),
+        ({"calibration": {"nurseries": [1]}}, "its pairs give no calibration"),
+        ({"calibration": {"pair_seconds": None}}, "a pair and a block take time"),
+        ({"calibration": None}, "holds no calibration"),
+    ],
+)
+def test_a_calibration_that_cannot_be_computed_again_is_named(
+    copy: Path, change: dict[str, object], says: str
+) -> None:
+    row = row_of(copy, "calibrated")
+    forge(copy, row.seq, {"result": change})
+    assert any(f"row {row.seq}" in found and says in found for found in verify(copy))
+
+
+def test_windows_below_the_physical_limit_are_held_against_the_recorded_rulers(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder)
+    with opened(folder) as host:
+        ticket = host.submit("ada", source=planned(1, "instant")).ticket
+        host.submit("ada", source=planned(2, "gain:0"))
+        judge_all(folder, scripted_guard(tmp_path))
+        view = host.submission("ada", ticket)
+        assert (view.verdict, view.reason) == ("REVERT", "below_physical_limit")
+    assert verify(folder) == []
+    instant, right = (row_of(folder, "screened", one) for one in ("s001", "s002"))
+    pairs = {one.seq: json.loads(one.body)["result"]["pairs"] for one in (instant, right)}
+    shutil.copytree(folder, tmp_path / "honest")
+    forge(tmp_path / "honest", instant.seq, {"result": {"pairs": pairs[right.seq][:1]}})
+    said = f"event row {instant.seq}: its last pair alone has to be below"
+    assert any(found.startswith(said) for found in verify(tmp_path / "honest"))
+    shutil.copytree(folder, tmp_path / "hidden")
+    forge(tmp_path / "hidden", right.seq, {"result": {"pairs": pairs[instant.seq]}})
+    said = f"event row {right.seq}: pair 1 is below the device's physical limit"
+    assert any(found.startswith(said) for found in verify(tmp_path / "hidden"))
+    shutil.copytree(folder, tmp_path / "blind")
+    forge(tmp_path / "blind", right.seq, {"result": {"calibration": {"rulers": None}}})
+    said = f"event row {right.seq}: its pairs were not held against rulers"
+    assert any(found.startswith(said) for found in verify(tmp_path / "blind"))
 
 
 def test_a_keep_that_was_turned_into_fixed_inputs_is_found(copy: Path) -> None:

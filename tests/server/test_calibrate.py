@@ -65,6 +65,11 @@ def calibration(age: timedelta, nurseries: int, **changes: object) -> Calibratio
             "mean": 0.0,
             "values": values,
             "nurseries": [2] * nurseries,
+            "rulers": {
+                "empty_window_ns": 9_000,
+                "write_bytes_per_second": 2e10,
+                "copy_bytes_per_second": 1e10,
+            },
             **changes,
         }
     )
@@ -91,6 +96,12 @@ def test_a_short_calibration_does_not_replace_a_thorough_one(tmp_path: Path) -> 
     cache.store(PROBLEM, RECORD, thorough)
     cache.store(PROBLEM, RECORD, calibration(timedelta(), 1))
     assert cache.load("cpu", PROBLEM, RECORD) == thorough
+
+
+def test_a_calibration_without_rulers_is_not_believed(tmp_path: Path) -> None:
+    cache = CalibrationCache(tmp_path)
+    cache.store(PROBLEM, RECORD, calibration(timedelta(), 3, rulers=None))
+    assert cache.load("cpu", PROBLEM, RECORD) is None
 
 
 def test_another_machine_an_old_one_and_a_bias_are_warned_of(tmp_path: Path) -> None:
@@ -123,6 +134,7 @@ def test_calibrate_prints_stores_and_doctor_lists_it(
     # The scripted guard dates its calibrations at the beginning of 2026.
     assert line["state"] == "warning" and "days old" in line["detail"]
     assert "12 pairs in 3 nurseries" in line["detail"]
+    assert "empty window 10.0 us, writes 20.0 GB/s, copies 10.0 GB/s" in line["detail"]
 
 
 def test_calibrate_needs_a_problem_or_a_campaign(run: Run, tmp_path: Path) -> None:
