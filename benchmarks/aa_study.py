@@ -25,13 +25,14 @@ from benchmarks.window_cost import print_costs
 from kernelarc_guard import decide
 from kernelarc_guard.canary import exact_interval
 from kernelarc_guard.devices import default_parameters
-from kernelarc_guard.problem import Problem, read_problem
-from kernelarc_guard.protocol import Calibrate, Confirm, Result, Screen
+from kernelarc_guard.problem import read_problem
+from kernelarc_guard.protocol import Result
 from kernelarc_guard.solution import Solution, SourceFile, seed_solution
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.evaluation import STAKE
 from kernelarc_mcp.host.guard_client import GuardClient
 from kernelarc_mcp.recorded import Recorded, append_recorded
+from kernelarc_mcp.requests import Requests
 
 DEADLINE = 3600.0
 _ENTRY = re.compile(r'extern "C" int run\(([^)]*)\)')
@@ -52,11 +53,9 @@ class Case:
     """One problem with its record and what is known of its noise."""
 
     name: str
-    problem: Problem
+    requests: Requests
     record: Solution
     calibration: decide.Calibration
-    device: str
-    cache: str
 
 
 def main() -> None:
@@ -115,15 +114,8 @@ async def prepare(guard: GuardClient, name: str, options: argparse.Namespace, ca
     problem = read_problem(folder)
     record = seed_solution(folder, problem.definition)
     assert record is not None
-    request = Calibrate(
-        id="calibrate",
-        device=options.device,
-        cache_dir=cache,
-        problem=problem,
-        record=record,
-        nurseries=options.nurseries,
-        parameters=default_parameters(options.device),
-    )
+    requests = Requests(problem, options.device, cache, default_parameters(options.device))
+    request = requests.calibrate("calibrate", record, nurseries=options.nurseries, pairs=8)
     found = (await guard.judge(request, deadline=DEADLINE)).calibration
     assert found is not None
     print(
@@ -131,7 +123,7 @@ async def prepare(guard: GuardClient, name: str, options: argparse.Namespace, ca
         f" {found.delta:.2f} %, resolves {found.resolution:.2f} %{', BIASED' * found.biased}",
         flush=True,
     )
-    return Case(name, problem, record, found, options.device, cache)
+    return Case(name, requests, record, found)
 
 
 def disguised(record: Solution, planted: float, index: int) -> Solution:
@@ -152,29 +144,20 @@ async def judge(
     guard: GuardClient, case: Case, planted: float, index: int, raw: Path | None
 ) -> tuple[list[Result], float]:
     """Judge the record as if it were a candidate; return its results and the seconds it took."""
-    parameters, begin = default_parameters(case.device), time.monotonic()
-    asked = {
-        "device": case.device,
-        "cache_dir": case.cache,
-        "problem": case.problem,
-        "record": case.record,
-        "candidate": disguised(case.record, planted, index),
-        "calibration": case.calibration,
-        "parameters": parameters,
-        "stake": STAKE,
-    }
-    screen = Screen.model_validate({"id": f"s{index}", **asked})
+    requests, record, noise = case.requests, case.record, case.calibration
+    candidate, begin = disguised(record, planted, index), time.monotonic()
+    screen = requests.screen(f"s{index}", record, candidate, calibration=noise, stake=STAKE)
     results = [await guard.judge(screen, deadline=DEADLINE)]
     if results[0].verdict is None:
-        confirm = Confirm.model_validate({"id": f"c{index}", **asked})
+        confirm = requests.confirm(f"c{index}", record, candidate, calibration=noise, stake=STAKE)
         results.append(await guard.judge(confirm, deadline=DEADLINE))
     seconds = time.monotonic() - begin
     if raw is not None:
         recorded = Recorded(
             problem=case.name,
             planted=planted,
-            weights=case.problem.weights(),
-            parameters=parameters,
+            weights=requests.problem.weights(),
+            parameters=requests.parameters,
             stake=STAKE,
             results=results,
         )

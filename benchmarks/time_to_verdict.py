@@ -18,13 +18,14 @@ import anyio
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.judgement import merged_stages
-from kernelarc_guard.problem import Problem, read_problem
-from kernelarc_guard.protocol import Calibrate, Confirm, Result, Screen
+from kernelarc_guard.problem import read_problem
+from kernelarc_guard.protocol import Result
 from kernelarc_guard.reasons import Stage
 from kernelarc_guard.solution import Solution, make_solution, seed_solution
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.evaluation import STAKE
 from kernelarc_mcp.host.guard_client import GuardClient
+from kernelarc_mcp.requests import Requests
 
 PROBLEM = "rmsnorm"
 SHOWN: tuple[Stage, ...] = ("policy", "build", "smoke", "correctness", "timing")
@@ -115,18 +116,13 @@ async def study(repeat: int, python_path: str) -> None:
     print(f"{'seconds':<8}{'reason':<18}{'total':>8}{head}{'pairs':>7}{'timing share':>14}")
     with tempfile.TemporaryDirectory() as cache:
         async with GuardClient(python_path) as guard:
-            request = Calibrate(
-                id="c",
-                cache_dir=cache,
-                problem=problem,
-                record=record,
-                parameters=default_parameters("cpu"),
-            )
+            requests = Requests(problem, "cpu", cache, default_parameters("cpu"))
+            request = requests.calibrate("c", record, nurseries=1, pairs=8)
             calibration = (await guard.judge(request, deadline=DEADLINE)).calibration
             assert calibration is not None
             for name, make in CASES.items():
                 runs = [
-                    await judge(guard, problem, record, make(index), calibration, cache)
+                    await judge(guard, requests, record, make(index), calibration)
                     for index in range(repeat)
                 ]
                 print_row(name, runs)
@@ -134,39 +130,20 @@ async def study(repeat: int, python_path: str) -> None:
 
 async def judge(
     guard: GuardClient,
-    problem: Problem,
+    requests: Requests,
     record: Solution,
     candidate: Solution,
     calibration: Calibration,
-    cache: str,
 ) -> tuple[float, list[Result]]:
     """Return the seconds from request to verdict and the results."""
     begin = time.perf_counter()
     screen = await guard.judge(
-        Screen(
-            id="s",
-            cache_dir=cache,
-            problem=problem,
-            record=record,
-            candidate=candidate,
-            calibration=calibration,
-            parameters=default_parameters("cpu"),
-            stake=STAKE,
-        ),
+        requests.screen("s", record, candidate, calibration=calibration, stake=STAKE),
         deadline=DEADLINE,
     )
     results = [screen]
     if screen.verdict is None:
-        confirm = Confirm(
-            id="c",
-            cache_dir=cache,
-            problem=problem,
-            record=record,
-            candidate=candidate,
-            calibration=calibration,
-            parameters=default_parameters("cpu"),
-            stake=STAKE,
-        )
+        confirm = requests.confirm("c", record, candidate, calibration=calibration, stake=STAKE)
         results.append(await guard.judge(confirm, deadline=DEADLINE))
     return time.perf_counter() - begin, results
 

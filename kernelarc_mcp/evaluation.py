@@ -12,11 +12,9 @@ from kernelarc_guard.model import Model
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import (
     BuildMessage,
-    Confirm,
     Progress,
     Result,
     Schedule,
-    Screen,
     StageReport,
     WorkloadReport,
 )
@@ -27,6 +25,7 @@ from kernelarc_mcp.host.envelope import file_ref, open_envelope
 from kernelarc_mcp.host.events import Proposal
 from kernelarc_mcp.host.guard_client import GuardClient
 from kernelarc_mcp.noise import warnings
+from kernelarc_mcp.requests import Requests
 
 STAKE = Parameters().fraction * Parameters().wealth
 """What a confirmation risks: one stake of a campaign that has all its wealth."""
@@ -81,6 +80,11 @@ class Case(Model):
     deadline: float = 1800.0
     """Seconds for one request to the guard."""
 
+    @property
+    def requests(self) -> Requests:
+        """Return what makes the guard's requests."""
+        return Requests(self.problem, self.device, self.cache_dir, self.parameters, self.schedule)
+
 
 async def evaluate(
     guard: GuardClient,
@@ -95,17 +99,8 @@ async def evaluate(
     """
     cached = calibrations.load(case.device, case.problem, case.record)
     screen = await guard.judge(
-        Screen(
-            id="screen",
-            device=case.device,
-            cache_dir=case.cache_dir,
-            schedule=case.schedule,
-            problem=case.problem,
-            record=case.record,
-            candidate=candidate,
-            parameters=case.parameters,
-            calibration=cached,
-            stake=case.stake,
+        case.requests.screen(
+            "screen", case.record, candidate, calibration=cached, stake=case.stake
         ),
         deadline=case.deadline,
         on_progress=tell,
@@ -116,17 +111,8 @@ async def evaluate(
     confirm: Result | None = None
     if screen.verdict is None and calibration is not None:
         confirm = await guard.judge(
-            Confirm(
-                id="confirm",
-                device=case.device,
-                cache_dir=case.cache_dir,
-                schedule=case.schedule,
-                problem=case.problem,
-                record=case.record,
-                candidate=candidate,
-                parameters=case.parameters,
-                calibration=calibration,
-                stake=case.stake,
+            case.requests.confirm(
+                "confirm", case.record, candidate, calibration=calibration, stake=case.stake
             ),
             deadline=case.deadline,
             on_progress=tell,

@@ -12,7 +12,7 @@ from rich.status import Status
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.problem import Problem, read_problem
-from kernelarc_guard.protocol import Calibrate, Progress, Schedule
+from kernelarc_guard.protocol import Calibrate, Progress
 from kernelarc_guard.solution import Solution
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
@@ -35,7 +35,8 @@ from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.ledger import FILE
 from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.machine import describe_machine
-from kernelarc_mcp.noise import warnings
+from kernelarc_mcp.noise import rulers_line, warnings
+from kernelarc_mcp.requests import Requests
 
 
 def calibrate(
@@ -78,17 +79,8 @@ def calibrate(
         return
     read = read_problem(problem_folder(problem), workloads)
     solution = record_of(record, read)
-    request = Calibrate(
-        id="calibrate",
-        device=device,
-        cache_dir=str(build_cache()),
-        schedule=Schedule(),
-        problem=read,
-        record=solution,
-        pairs=pairs,
-        nurseries=nurseries,
-        parameters=default_parameters(device),
-    )
+    requests = Requests(read, device, str(build_cache()), default_parameters(device))
+    request = requests.calibrate("calibrate", solution, nurseries=nurseries, pairs=pairs)
     with err.status("starting the guard") as status:
         try:
             found = anyio.run(_measure, request, python, status)
@@ -170,6 +162,7 @@ def _show(found: Calibration, problem: Problem, record: Solution, as_json: bool)
         ("shared bias (sd)", shared),
         ("delta: a KEEP proves more than", f"{found.delta:.3f} %"),
         ("smallest gain a first confirmation finds", percent),
+        ("at best, one thread", rulers_line(found.rulers)),
     ):
         out.print(f"  {what:<42}{value}", markup=False)
     for line in strip_plot(found.values, found.nurseries):

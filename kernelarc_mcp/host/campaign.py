@@ -15,6 +15,7 @@ from kernelarc_mcp.host.ledger import FILE, Ledger
 from kernelarc_mcp.host.lenses import eligible_lenses, read_lens
 from kernelarc_mcp.host.settings import CampaignSettings, check_name
 from kernelarc_mcp.host.workspace import write_workspace
+from kernelarc_mcp.requests import Requests
 
 PROBLEM: Final = "problem"
 AGENTS: Final = "agents"
@@ -33,6 +34,13 @@ class Campaign:
     def workspace(self, agent: str) -> Path:
         """Return the directory an agent works in."""
         return self.folder / AGENTS / agent
+
+    def requests(self, cache_dir: str) -> Requests:
+        """Return what makes the guard's requests about this campaign's problem."""
+        settings = self.settings
+        return Requests(
+            self.problem, settings.device, cache_dir, settings.parameters, settings.schedule
+        )
 
     def close(self) -> None:
         """Close the ledger's connection."""

@@ -39,7 +39,7 @@ class Duties:
     def __init__(self, campaign: Campaign, machine: str, cache_dir: str) -> None:
         self._campaign = campaign
         self._machine = machine
-        self._cache = cache_dir
+        self._requests = campaign.requests(cache_dir)
 
     def ask_for_calibration(self, nurseries: int, pairs: int) -> None:
         """Have the noise measured again, by whichever process is the dispatcher."""
@@ -55,17 +55,8 @@ class Duties:
                 return None
             nurseries = asked.nurseries if asked else settings.calibration_nurseries
             pairs = asked.pairs if asked else settings.schedule.calibration_pairs
-            return Calibrate(
-                id="calibrate",
-                device=settings.device,
-                cache_dir=self._cache,
-                schedule=settings.schedule,
-                problem=self._campaign.problem,
-                record=solution_of(self._campaign, state, state.record.ticket),
-                pairs=pairs,
-                nurseries=nurseries,
-                parameters=settings.parameters,
-            )
+            record = solution_of(self._campaign, state, state.record.ticket)
+            return self._requests.calibrate("calibrate", record, nurseries=nurseries, pairs=pairs)
 
     def drop_calibration(self, detail: str) -> bool:
         """Forget a calibration that was asked for; False where the campaign has no other."""
@@ -89,19 +80,14 @@ class Duties:
 
     def remeasurement(self) -> tuple[str, Compare] | None:
         """Return the record that is suspect and the request that measures it against the seed."""
-        settings = self._campaign.settings
         with self._campaign.journal.reading() as state:
             suspect, calibration = state.suspect, state.calibration
             if suspect is None or calibration is None:
                 return None
-            request = Compare(
-                id=f"remeasure-{suspect.record}",
-                device=settings.device,
-                cache_dir=self._cache,
-                schedule=settings.schedule,
-                problem=self._campaign.problem,
-                record=state.campaign.seed,
-                candidate=solution_of(self._campaign, state, suspect.record),
+            request = self._requests.compare(
+                f"remeasure-{suspect.record}",
+                state.campaign.seed,
+                solution_of(self._campaign, state, suspect.record),
                 pairs=REMEASURE_PAIRS,
                 blocks=calibration.blocks_confirm,
             )
@@ -143,14 +129,10 @@ class Duties:
             number = len(state.canaries)
             goal = decide.goal(settings.parameters, calibration, stake)
             planted = min(goal, 100.0) if number % 2 else 0.0
-            request = Compare(
-                id=f"canary-{number + 1}",
-                device=settings.device,
-                cache_dir=self._cache,
-                schedule=settings.schedule,
-                problem=self._campaign.problem,
-                record=known,
-                candidate=known.model_copy(update={"name": f"candidate_{number + 1}"}),
+            request = self._requests.compare(
+                f"canary-{number + 1}",
+                known,
+                known.model_copy(update={"name": f"candidate_{number + 1}"}),
                 pairs=CANARY_PAIRS,
                 blocks=calibration.blocks_confirm,
                 planted=planted,

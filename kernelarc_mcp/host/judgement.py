@@ -190,34 +190,21 @@ class Judge:
             reference = state.campaign.reference
             if reference is None or "reference" in state.baselined:
                 return None
-            settings = self.campaign.settings
-            calibration = state.calibration
-            stake = settings.parameters.fraction * min(state.wealth.values())
-            return Screen(
-                id=identity,
-                device=settings.device,
-                cache_dir=cache_dir,
-                schedule=settings.schedule,
-                problem=self.campaign.problem,
-                record=state.campaign.seed,
-                candidate=reference,
-                parameters=settings.parameters,
-                calibration=calibration,
+            stake = self.campaign.settings.parameters.fraction * min(state.wealth.values())
+            return self.campaign.requests(cache_dir).screen(
+                identity,
+                state.campaign.seed,
+                reference,
+                calibration=state.calibration,
                 stake=stake,
             )
 
     def screen_request(self, claim: Claim, cache_dir: str) -> Screen:
         """Return the request for a claim's screen."""
-        settings = self.campaign.settings
-        return Screen(
-            id=f"{claim.ticket}-screen",
-            device=settings.device,
-            cache_dir=cache_dir,
-            schedule=settings.schedule,
-            problem=self.campaign.problem,
-            record=claim.record,
-            candidate=claim.candidate,
-            parameters=settings.parameters,
+        return self.campaign.requests(cache_dir).screen(
+            f"{claim.ticket}-screen",
+            claim.record,
+            claim.candidate,
             calibration=claim.calibration,
             stake=claim.stake,
             known_binaries=claim.known_binaries,
@@ -227,20 +214,14 @@ class Judge:
         self, claim: Claim, screen: Result, stake: float, cache_dir: str
     ) -> Confirm:
         """Return the request for a claim's confirmation."""
-        settings = self.campaign.settings
         calibration = claim.calibration or screen.calibration
         if calibration is None:
             raise ValueError("a promising screen comes with its calibration")
-        return Confirm(
-            id=f"{claim.ticket}-confirm",
-            device=settings.device,
-            cache_dir=cache_dir,
-            schedule=settings.schedule,
-            problem=self.campaign.problem,
-            record=claim.record,
-            candidate=claim.candidate,
+        return self.campaign.requests(cache_dir).confirm(
+            f"{claim.ticket}-confirm",
+            claim.record,
+            claim.candidate,
             anchor=claim.anchor,
-            parameters=settings.parameters,
             calibration=calibration,
             stake=stake,
         )
