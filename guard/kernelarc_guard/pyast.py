@@ -37,7 +37,11 @@ def as_read(source: str) -> str:
     data = source.encode()
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return source if encoding.startswith("utf-8") else data.decode(encoding)
+        if encoding.startswith("utf-8"):
+            return source
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return data.decode(encoding)
     except (SyntaxError, UnicodeError, LookupError) as error:
         raise NotPython(1, str(error)) from None
 

@@ -20,7 +20,8 @@ from kernelarc_guard.solution_model import (
     Spec,
     reference_solution,
 )
-from kernelarc_guard.textfile import first_error, known_only, parse_object, read_text
+from kernelarc_guard.sourcefile import read_source
+from kernelarc_guard.textfile import first_error, known_only, parse_object
 
 __all__ = [
     "NATIVE_LANGUAGES",
@@ -101,7 +102,7 @@ def _chosen(path: Path) -> Path:
 
 
 def _read(path: Path, definition: Definition, warnings: list[str]) -> Solution:
-    text = read_text(path)
+    text = read_source(path, warnings)
     if path.suffix == ".json":
         return _from_json(path, parse_object(text, path.name), warnings)
     if path.suffix == ".py":
@@ -121,7 +122,11 @@ def _from_json(path: Path, raw: dict[str, Any], warnings: list[str]) -> Solution
     sources = known.get("sources")
     if isinstance(sources, list):
         known["sources"] = [
-            _source(known_only(source, SourceFile, f"{where}sources[{i}].", warnings), path.parent)
+            _source(
+                known_only(source, SourceFile, f"{where}sources[{i}].", warnings),
+                path.parent,
+                warnings,
+            )
             for i, source in enumerate(sources)
         ]
     return make_solution(known, where)
@@ -145,7 +150,7 @@ def _spec(raw: dict[str, Any], where: str, warnings: list[str]) -> dict[str, Any
     return known
 
 
-def _source(raw: Any, folder: Path) -> Any:
+def _source(raw: Any, folder: Path, warnings: list[str]) -> Any:
     """Fill an empty or absent content from the file beside the JSON."""
     if not isinstance(raw, dict) or raw.get("content") or not isinstance(raw.get("path"), str):
         return raw
@@ -156,7 +161,7 @@ def _source(raw: Any, folder: Path) -> Any:
         raise SolutionError(f"sources: {raw['path']!r} leaves the folder", "envelope_bad_path")
     if not beside.is_file() and "content" in raw:
         return raw
-    return raw | {"content": read_text(beside)}
+    return raw | {"content": read_source(beside, warnings)}
 
 
 def _bare_python(path: Path, text: str, definition: Definition) -> Solution:
