@@ -20,7 +20,7 @@ from kernelarc_guard.protocol import Result
 from kernelarc_guard.solution import read_solution, reference_solution
 
 
-def _problem(
+def make_problem(
     name: str,
     inputs: dict[str, tuple[list[str] | None, str]],
     output: list[str],
@@ -82,11 +82,11 @@ _DRAW_STRIDED = (
 PROBLEMS: dict[str, dict[str, Any]] = {
     one["definition"]["name"]: one
     for one in [
-        _problem(
+        make_problem(
             "scale_rows", {"x": _MATRIX, "norm_weight": (["c"], _F32)}, ["r", "c"], _UNIT, _SHAPES
         ),
-        _problem("bend", {"x": _MATRIX}, ["r", "c"], "    return torch.sin(x) * 3\n", _SHAPES),
-        _problem(
+        make_problem("bend", {"x": _MATRIX}, ["r", "c"], "    return torch.sin(x) * 3\n", _SHAPES),
+        make_problem(
             "bend_again",
             {"x": _MATRIX},
             ["r", "c"],
@@ -94,7 +94,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             _SHAPES,
             determinism="bitwise",
         ),
-        _problem(
+        make_problem(
             "limit",
             {"x": _MATRIX},
             ["r", "c"],
@@ -102,7 +102,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             [{"r": 6, "c": 40, "wide": 0}, {"r": 6, "c": 40, "wide": 1}],
             _DRAW_RANGE,
         ),
-        _problem(
+        make_problem(
             "holes",
             {"x": _MATRIX},
             ["r", "c"],
@@ -111,10 +111,10 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             _DRAW_HOLES,
             nonfinite_outputs=True,
         ),
-        _problem(
+        make_problem(
             "sideways", {"x": _MATRIX}, ["r", "c"], "    return x * 2\n", _SHAPES, _DRAW_STRIDED
         ),
-        _problem(
+        make_problem(
             "project",
             {"x": (["m", "k"], _F32), "weight": (["k", "n"], _F32)},
             ["m", "n"],
@@ -122,7 +122,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             [{"m": 8, "k": 48, "n": 16}, {"m": 32, "k": 64, "n": 48}],
             static_inputs=["weight"],
         ),
-        _problem(
+        make_problem(
             "project_narrow",
             {"x": (["m", "k"], "bfloat16"), "weight": (["k", "n"], "bfloat16")},
             ["m", "n"],
@@ -131,8 +131,8 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             dtype="bfloat16",
             tolerance=(0.15, 0.02),
         ),
-        _problem("add_up", {"x": (["n"], _F32)}, [], "    return x.sum()\n", [{"n": 50_000}]),
-        _problem(
+        make_problem("add_up", {"x": (["n"], _F32)}, [], "    return x.sum()\n", [{"n": 50_000}]),
+        make_problem(
             "append",
             {"state": _MATRIX, "new": (["2", "c"], _F32), "at": (None, "int64")},
             ["r", "c"],
