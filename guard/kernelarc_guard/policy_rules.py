@@ -126,8 +126,11 @@ def frame_walking(names: Names) -> Iterator[Hit]:
 
 
 def exit_process(names: Names) -> Iterator[Hit]:
-    """Refuse ending the process behind Python's back."""
-    for line, name in names.mentions():
+    """Refuse ending the process behind Python's back; a forked child has to end that way."""
+    mentions = list(names.mentions())
+    if any(name in {"os.fork", "os.forkpty"} for _, name in mentions):
+        return
+    for line, name in mentions:
         if name == "os._exit":
             yield line, "uses os._exit; raise an exception instead"
 

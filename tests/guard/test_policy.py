@@ -136,6 +136,16 @@ HONEST = {
         def run(x):
             return x
     """,
+    "a child that ends as forked children must": """
+        import os
+        def tune():
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        def run(x):
+            return x
+    """,
     "matches, walrus and comprehensions": """
         import torch
         def run(x):
