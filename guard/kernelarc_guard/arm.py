@@ -69,7 +69,7 @@ class Arm:
         self._log_fd = _capped_file(_LOG_BYTES)
         self._memory = -1
         try:
-            placed = nursery.place(built)
+            placed = nursery.place(built, slot)
             self._runner = _forked(nursery, slot, drawer.threads)
         except BaseException:
             self._release()

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernelarc_guard import decide
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.faults import CandidateFault, Refused
+from kernelarc_guard.keeper import SLOTS
 from kernelarc_guard.measuring_rulers import measure_rulers
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.protocol import PairTimes
@@ -36,9 +37,13 @@ def measure(
 ) -> Series:
     """Measure `pairs` pairs of `blocks` blocks in each nursery; raises Refused where the record fails.
 
+    The record takes the candidate's place too: its files, its scratch folder, everything of it but
+    the solution is the candidate's own.
+
     A nursery is asked for when its turn comes, `keep` is given every pair.
     """
     weights = bench.problem.weights()
+    candidate = replace(record, slot=SLOTS.index("candidate"))
     series = Series()
     for number, start in enumerate(nurseries, start=1):
         nursery = start()
@@ -47,7 +52,7 @@ def measure(
             tell(f"calibrating, nursery {number} of {len(nurseries)}, pair {index} of {pairs}")
             clock = _Marks()
             try:
-                pair = run_pair(bench, nursery, record, record, blocks, clock.mark)
+                pair = run_pair(bench, nursery, record, candidate, blocks, clock.mark)
             except CandidateFault as fault:
                 raise Refused(
                     f"the record failed ({fault.reason}): {fault.detail}", "record_failed"

@@ -10,14 +10,16 @@ from statistics import fmean, variance
 
 from kernelarc_guard.pairs import middle_mean
 from kernelarc_guard.plan import resolution
+from kernelarc_guard.ratios import student
 from kernelarc_guard.rule import Calibration, Parameters, Rulers, rounded
 
 LEAST_NURSERIES = 3
 """Fewer nurseries say nothing about a bias that all pairs of one share."""
 BIAS_COVER = 2.0
 """A KEEP must exceed this many standard deviations (their upper bound) of the shared bias."""
-BIASED_AT = 3.0
-"""So many standard errors from zero, identical arms say that the path is biased."""
+BIAS_TAIL = 0.00135
+"""Chance, on each side, that noise alone calls a path biased: that of three standard errors, where
+the error is known. From few pairs it is not, and then it takes more of them."""
 
 
 def calibrate_from(
@@ -54,8 +56,8 @@ def calibrate_from(
     shared = None
     if len(groups) >= LEAST_NURSERIES:
         shared = shared_bias(groups, parameters.sd_confidence)
-    mean, error = fmean(values), _standard_error(groups)
-    biased = abs(mean) > BIASED_AT * error
+    mean, error, chance = fmean(values), *_error_of_mean(groups)
+    biased = abs(mean) > chance
     found = Calibration(
         device=device,
         problem=problem_digest,
@@ -170,15 +172,21 @@ def _cheapest_blocks(
     return math.sqrt(within / between * pair_seconds / block_seconds)
 
 
-def _standard_error(groups: Sequence[Sequence[float]]) -> float:
-    """Return the standard error (percent) of the mean of all pairs."""
+def _error_of_mean(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """Return the standard error of the mean of all pairs, and how far chance takes it from zero.
+
+    Both in percent. Pairs of a nursery may lean together: from three nurseries on, they are held to
+    be what was drawn independently where that is the wider of the two.
+    """
     values = [value for group in groups for value in group]
-    error = math.sqrt(variance(values) / len(values))
+    drawn = [values, [fmean(group) for group in groups]]
     if len(groups) < LEAST_NURSERIES:
-        return error
-    # Pairs of a nursery may lean together: then the nurseries are what was drawn independently.
-    means = [fmean(group) for group in groups]
-    return max(error, math.sqrt(variance(means) / len(means)))
+        drawn = [values]
+    errors = [math.sqrt(variance(one) / len(one)) for one in drawn]
+    bounds = [
+        error * student(BIAS_TAIL, len(one) - 1) for error, one in zip(errors, drawn, strict=True)
+    ]
+    return max(errors), max(bounds)
 
 
 def _note(nurseries: int, shared: float | None, mean: float, error: float | None) -> str:

@@ -70,7 +70,7 @@ class Nursery:
                 stderr=log,
                 env=environment,
             )
-        self._placed: dict[tuple[str, str], Placed] = {}
+        self._placed: dict[tuple[int, str, str], Placed] = {}
         self._ready = False
         self.lost = False
 
@@ -119,9 +119,13 @@ class Nursery:
             raise
         return Runner(self, answer["runner"], ours)
 
-    def place(self, built: Built) -> Placed:
-        """Copy a built solution to where its runner sees it, once per request."""
-        key = (str(built.entry), built.digest)
+    def place(self, built: Built, slot: int) -> Placed:
+        """Copy a built solution to where the runners of its slot see it, once per request.
+
+        The same solution in two slots is two copies: both arms of an A/A comparison are files of
+        their own, as they are for two solutions.
+        """
+        key = (slot, str(built.entry), built.digest)
         known = self._placed.get(key)
         if known is not None:
             return known

@@ -65,6 +65,19 @@ def test_a_path_that_leans_one_way_in_every_nursery_is_called_biased() -> None:
     assert found.delta < 0.5, "no delta is meant to cover a bias that never changes"
 
 
+@pytest.mark.parametrize(("nurseries", "pairs"), [(1, 8), (3, 8), (12, 4)])
+def test_noise_alone_is_seldom_called_a_bias_however_few_pairs_there_are(
+    nurseries: int, pairs: int
+) -> None:
+    chance = random.Random(31)
+    called = 0
+    for _ in range(1000):
+        noise = [[[chance.gauss(0, 1)] for _ in range(pairs)] for _ in range(nurseries)]
+        called += calibrated(noise).biased
+    # 2.7 of 1,000 are expected at most; three standard errors would call 19 of 8 pairs each.
+    assert called <= 8
+
+
 def test_nurseries_that_lean_different_ways_are_no_bias_of_the_path() -> None:
     found = calibrated(drawn(6, 8, shared=1.0, sd=0.05))
     flat = [value for value in found.values]
