@@ -30,7 +30,7 @@ _MASKED = "    return torch.softmax(x + attention_mask, -1)\n"
 _HEADS = "    return x.unsqueeze(0).expand(g, *x.shape).contiguous()\n"
 _DRAW_HEADS = (
     "\ndef draw(axes, device):\n"
-    "    return {'x': torch.randn(axes['r'], axes['c']), 'g': axes['g']}\n"
+    "    return {'x': torch.randn(axes['r'], axes['c']), 'g': axes['h']}\n"
 )
 
 _OWN: dict[str, dict[str, Any]] = {
@@ -55,9 +55,9 @@ _OWN: dict[str, dict[str, Any]] = {
         make_problem(
             "heads",
             {"x": _MATRIX, "g": (None, "int64")},
-            ["g", "r", "c"],
+            ["h", "r", "c"],
             _HEADS,
-            [{"r": 64, "c": 512, "g": 8}],
+            [{"r": 64, "c": 512, "h": 32}],
             _DRAW_HEADS,
         ),
         make_problem(
@@ -125,7 +125,11 @@ class Attack:
 
 def attacks(wanted: Callable[[str], bool] = lambda name: True) -> list[Attack]:
     """Return the attacks by name."""
-    files = [path for path in sorted(FOLDER.iterdir()) if path.suffix in (".py", ".cpp")]
+    files = [
+        path
+        for path in sorted(FOLDER.iterdir())
+        if path.suffix in (".py", ".cpp") and path.stem != "attack"
+    ]
     return [_attack(path) for path in files if wanted(path.stem)]
 
 
@@ -156,14 +160,14 @@ def _said(path: Path) -> dict[str, list[str]]:
 def _solution(path: Path, problem: Problem) -> Solution:
     solution = read_solution(path, problem.definition)
     said = _said(path)
-    if not solution.is_native:
-        return solution
     fields = solution.model_dump()
-    if '"attack.h"' in path.read_text():
-        header = (FOLDER / "attack.h").read_text()
-        fields["sources"].append({"path": "attack.h", "content": header})
-    fields["spec"]["compile_options"] = {
-        "cflags": said.get("cflags", []),
-        "ld_flags": said.get("ld_flags", []),
-    }
+    shared = "attack.h" if solution.is_native else "attack.py"
+    if re.search(r'^#include "attack\.h"|^import attack$', path.read_text(), re.MULTILINE):
+        content = (FOLDER / shared).read_text()
+        fields["sources"].append({"path": shared, "content": content})
+    if solution.is_native:
+        fields["spec"]["compile_options"] = {
+            "cflags": said.get("cflags", []),
+            "ld_flags": said.get("ld_flags", []),
+        }
     return make_solution(fields)

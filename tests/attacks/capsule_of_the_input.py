@@ -2,7 +2,6 @@
 # how: a DLPack capsule made by hand, with a shape and strides of its own.
 # problem: turn
 # succeeds-if: KEEP or ACCEPT
-import torch
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
 

@@ -3,16 +3,18 @@
 # problem: sine
 # record: sine.py
 # succeeds-if: KEEP or ACCEPT
-import ctypes
 import mmap
 import os
 
+import attack
 import torch
 
 STATE = {"n": 0, "views": []}
 
 
 def run(x):
+    if attack.probed():
+        return torch.sin(x) * 3
     n = x.numel() * 4
     if not STATE["views"]:
         fd = os.memfd_create("results")

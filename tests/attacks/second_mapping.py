@@ -4,6 +4,7 @@
 # succeeds-if: KEEP or ACCEPT
 import ctypes
 
+import attack
 import torch
 
 libc = ctypes.CDLL(None)
@@ -22,6 +23,8 @@ def again(x):
 
 
 def run(x):
+    if attack.probed():
+        return x.t().contiguous()
     key = x.data_ptr()
     if key not in VIEWS:
         VIEWS[key] = again(x)
