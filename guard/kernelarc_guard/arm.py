@@ -18,7 +18,7 @@ from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
 from kernelarc_guard.keeper import Nursery, NurseryLost, Placed, Runner
 from kernelarc_guard.protocol import Schedule
-from kernelarc_guard.returned import Range, ReturnedResults
+from kernelarc_guard.returned import Range, ReturnedResults, refuse_odd_bools
 from kernelarc_guard.solution import Solution
 
 _LOG_BYTES = 16 << 20
@@ -198,7 +198,10 @@ class Arm:
         """Read the last call's outputs from the stopped process; raises SolutionFault on a breach."""
         expected = self._drawer.output_specs(workload)
         if self._results is None:
-            return {name: self._sets[workload].output(name) for name in expected}
+            outputs = {name: self._sets[workload].output(name) for name in expected}
+            for name, output in outputs.items():
+                refuse_odd_bools(name, output, workload)
+            return outputs
         return self._results.read(self._page, expected, workload, self._held)
 
     def keep_scratch(self) -> None:
@@ -236,12 +239,12 @@ class Arm:
             raise SolutionFault(
                 "crashed", f"while loading, it took its sandbox down: {lost}"
             ) from None
-        if "error" in reply:
-            raise SolutionFault("build_failed", f"it did not load: {str(reply['error'])[:4000]}")
+        if isinstance(said := reply.get("error"), str):
+            raise SolutionFault("build_failed", f"it did not load: {said[:4000]}")
         if answer.get("fault") == "ended":
             raise SolutionFault("crashed", f"while loading, {self._told(answer['how'])}")
         self._refuse(answer, late)
-        if "loaded" not in reply:
+        if reply.get("loaded") is not True:
             raise SolutionFault("tampering", "the process stopped before it had loaded")
         self._read_memory()
 
@@ -259,10 +262,10 @@ class Arm:
         if opened is None:
             raise SolutionFault("crashed", "its memory cannot be read: it is gone")
         self._memory, maps = opened
-        with open(maps, "rb") as table:
-            text = table.read().decode("utf-8", "surrogateescape")
+        with open(maps, "rb") as file:
+            table = file.read()
         if self._returns:
-            mapped = _mapped(text, self._sets, self._drawer.mutable)
+            mapped = mapped_inputs(table, self._sets, self._drawer.mutable)
             self._results = ReturnedResults(self._memory, *mapped)
 
     def _check_report(self, workload: int, buffers: BufferSet, draw: Draw) -> None:
@@ -339,19 +342,30 @@ def _marks(buffers: BufferSet, rewritten: list[str]) -> int:
     )
 
 
-def _mapped(
-    table: str, sets: list[BufferSet], mutable: frozenset[str]
+def mapped_inputs(
+    table: bytes, sets: list[BufferSet], mutable: frozenset[str]
 ) -> tuple[list[Range], list[Range]]:
-    """Return where immutable and mutable inputs lie in the runner, from the kernel's own table."""
-    at = {os.fstat(one.fd).st_ino: one for one in sets}
+    """Return where immutable and mutable inputs lie in the runner, from the kernel's own table.
+
+    The runner chooses the names in the table: the kernel escapes a newline in them and nothing else,
+    and a file may have any name and, on another file system, any number.
+    """
+    at = {_identity(one.fd): one for one in sets}
     ranges: tuple[list[Range], list[Range]] = ([], [])
-    for line in table.splitlines():
-        parts = line.split(maxsplit=5)
-        one = at.get(int(parts[4])) if len(parts) > 5 and "memfd:" in parts[5] else None
+    for line in table.split(b"\n"):
+        parts = line.split(b" ", 5)
+        one = at.get((parts[3], int(parts[4]))) if len(parts) > 4 else None
         if one is None:
             continue
-        base = int(parts[0].split("-")[0], 16) - int(parts[2], 16)
+        base = int(parts[0].split(b"-")[0], 16) - int(parts[2], 16)
         for slot in one.inputs.values():
             begin = base + slot.offset
             ranges[slot.name in mutable].append((begin, begin + slot.nbytes))
     return ranges
+
+
+def _identity(fd: int) -> tuple[bytes, int]:
+    """Return a file's device and number as the kernel's table of mappings writes them."""
+    status = os.fstat(fd)
+    major, minor = os.major(status.st_dev), os.minor(status.st_dev)
+    return f"{major:02x}:{minor:02x}".encode(), status.st_ino

@@ -6,11 +6,24 @@ GuardError
     RecordFault     the record failed (becomes Refused)
 """
 
-from typing import Literal
+from typing import Final, Literal
+
+MAX_DETAIL: Final = 20_000
+"""Characters of a message; what is longer is cut and says so."""
 
 
 class GuardError(Exception):
     """Base of what the guard raises itself."""
+
+
+def plain(text: str) -> str:
+    """Return a text that any reader of JSON takes: halves of characters escaped, its length bounded.
+
+    What a candidate says may hold anything.
+    """
+    if len(text) > MAX_DETAIL:
+        text = f"{text[:MAX_DETAIL]} ... [cut, {len(text)} characters]"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 RefusalCode = Literal["", "record_failed", "anchor_failed"]
@@ -20,7 +33,7 @@ class Refused(GuardError):
     """The request cannot be judged; the message says why and what would help."""
 
     def __init__(self, message: str, code: RefusalCode = "") -> None:
-        super().__init__(message)
+        super().__init__(plain(message))
         self.code: RefusalCode = code
 
 
@@ -28,9 +41,9 @@ class SolutionFault(GuardError):
     """A solution misbehaved: `reason` is a reason code, `workload` an index where one is known."""
 
     def __init__(self, reason: str, detail: str, workload: int | None = None) -> None:
-        super().__init__(detail)
         self.reason = reason
-        self.detail = detail
+        self.detail = plain(detail)
+        super().__init__(self.detail)
         self.workload = workload
 
 

@@ -3,6 +3,7 @@
 import json
 import socket
 import struct
+import time
 from typing import Any, Final
 
 MAX_FRAME: Final = 8 << 20
@@ -35,9 +36,25 @@ def send_frame(channel: socket.socket, body: dict[str, Any], fds: tuple[int, ...
 def recv_frame(
     channel: socket.socket, limit: int = MAX_FRAME, max_fds: int = _MAX_FDS
 ) -> tuple[dict[str, Any], list[int]]:
-    """Receive one frame; raises FrameError on end of stream, oversize or bad JSON."""
+    """Receive one frame; raises FrameError on end of stream, oversize or bad JSON.
+
+    The channel's timeout is for the frame as a whole: TimeoutError where it has passed, however
+    steadily bytes drip.
+    """
+    seconds = channel.gettimeout()
+    try:
+        return _received(channel, limit, max_fds, seconds)
+    finally:
+        channel.settimeout(seconds)
+
+
+def _received(
+    channel: socket.socket, limit: int, max_fds: int, seconds: float | None
+) -> tuple[dict[str, Any], list[int]]:
+    until = None if seconds is None else time.monotonic() + seconds
     head, fds = b"", list[int]()
     while len(head) < _HEAD.size:
+        _wait_until(channel, until)
         part, more, _, _ = socket.recv_fds(channel, _HEAD.size - len(head), max_fds)
         fds.extend(more)
         if not part:
@@ -48,6 +65,7 @@ def recv_frame(
         raise FrameError(f"a frame of {size} bytes; at most {limit}")
     data = bytearray()
     while len(data) < size:
+        _wait_until(channel, until)
         chunk = channel.recv(min(size - len(data), 1 << 20))
         if not chunk:
             raise FrameError("the channel was closed inside a frame")
@@ -59,3 +77,13 @@ def recv_frame(
     if not isinstance(body, dict):
         raise FrameError("a frame that is not a JSON object")
     return body, fds
+
+
+def _wait_until(channel: socket.socket, until: float | None) -> None:
+    """Let the next read of a channel wait no longer than until then."""
+    if until is None:
+        return
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("a frame did not arrive in time")
+    channel.settimeout(left)

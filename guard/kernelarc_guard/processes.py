@@ -23,9 +23,12 @@ def children(pid: int) -> list[int]:
 
 def descendants(pid: int) -> list[int]:
     """Return all descendants of a process, parents before children."""
-    found: list[int] = []
-    for child in children(pid):
-        found.extend([child, *descendants(child)])
+    # Without recursion: untrusted code decides how long a chain of children is.
+    found, pending = list[int](), [pid]
+    while pending:
+        below = children(pending.pop())
+        found.extend(below)
+        pending.extend(below)
     return found
 
 

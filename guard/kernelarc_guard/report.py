@@ -8,7 +8,7 @@ from statistics import median
 from typing import Literal
 
 from kernelarc_guard.decide import Calibration, Decision
-from kernelarc_guard.faults import SolutionFault
+from kernelarc_guard.faults import SolutionFault, plain
 from kernelarc_guard.lease import DeviceLease
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import (
@@ -25,6 +25,8 @@ from kernelarc_guard.tolerance import Comparison
 
 Tell = Callable[[Progress], None]
 Op = Literal["calibrate", "screen", "confirm", "compare"]
+_MOST_OF_A_KIND = 20
+_MOST_KINDS = 100
 _GUARDED: tuple[Stage, ...] = ("policy", "build", "smoke", "correctness", "timing")
 
 
@@ -50,7 +52,9 @@ class Report:
         self._workloads: dict[int, WorkloadReport] = {}
         self._problem: Problem | None = None
         self._pairs: list[PairTimes] = []
-        self._observations: list[str] = []
+        self._observations: dict[str, dict[str, None]] = {}
+        """By kind, the word before the colon."""
+        self._unnoted: dict[str, int] = {}
         self._apart: list[PairTimes] = []
         self._decision: Decision | None = None
         self._verdict: Verdict | None = None
@@ -109,9 +113,21 @@ class Report:
         )
 
     def observe(self, seen: str) -> None:
-        """Note what was seen and did not decide."""
-        if seen not in self._observations:
-            self._observations.append(seen)
+        """Note what was seen and did not decide, once.
+
+        A bound for each kind keeps a flood of one from hiding another; what is beyond is counted.
+        """
+        seen = plain(seen)
+        kind = seen.partition(":")[0]
+        if kind not in self._observations and len(self._observations) >= _MOST_KINDS:
+            kind = "other"
+        known = self._observations.setdefault(kind, {})
+        if seen in known:
+            return
+        if len(known) < _MOST_OF_A_KIND:
+            known[seen] = None
+        else:
+            self._unnoted[kind] = self._unnoted.get(kind, 0) + 1
 
     def failure(self, stage: Stage, fault: SolutionFault) -> Outcome:
         """Return the Outcome to raise for a failed stage."""
@@ -214,11 +230,15 @@ class Report:
             anchored=self.anchored,
             apart=self._apart,
             calibration=self.calibration,
-            observations=self._observations,
+            observations=self._noted(),
             protection=protection,
             lease=self.lease.describe() if self.lease is not None else None,
             seconds=round(seconds, 6),
         )
+
+    def _noted(self) -> list[str]:
+        listed = [seen for known in self._observations.values() for seen in known]
+        return listed + [f"{kind}: {more} more" for kind, more in self._unnoted.items()]
 
     def _all_workloads(self) -> list[WorkloadReport]:
         if self._problem is None:

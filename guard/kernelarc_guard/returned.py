@@ -61,7 +61,13 @@ class ReturnedResults:
             self._refuse_reuse(name, at, workload)
             content = self._bytes(name, at, workload)
             results.append(_Result(name, at, content))
-            outputs[name] = content.view(torch_dtype(dtype)).as_strided(shape, said.strides)
+            # The stride of a dimension of one may be anything, 0 after `expand`; not all of torch
+            # takes that.
+            strides = [
+                stride if size > 1 else 1 for size, stride in zip(shape, said.strides, strict=True)
+            ]
+            outputs[name] = content.view(torch_dtype(dtype)).as_strided(shape, strides)
+            refuse_odd_bools(name, outputs[name], workload)
         self._alive = [*(self._alive if hold else []), *results]
         return outputs
 
@@ -103,6 +109,20 @@ class ReturnedResults:
                 )
             done += got
         return torch.frombuffer(data, dtype=torch.uint8)[:nbytes]
+
+
+def refuse_odd_bools(name: str, output: torch.Tensor, workload: int) -> None:
+    """Raise SolutionFault where a boolean output holds other bytes than 0 and 1.
+
+    Torch compares, copies and counts such bytes in different ways; an output that was not written
+    holds them too.
+    """
+    if output.dtype is torch.bool and bool(output.view(torch.uint8).gt(1).any()):
+        raise SolutionFault(
+            "bad_output_dtype",
+            f"output {name!r} was not written, or not as bool: it holds other bytes than 0 and 1",
+            workload,
+        )
 
 
 def _overlap(one: Range, other: Range) -> bool:
@@ -161,4 +181,9 @@ def _scalar(name: str, said: control.Returned, dtype: str, workload: int) -> tor
         value = said.bits
     else:
         raise SolutionFault("bad_output_type", f"output {name!r} is not a Python number", workload)
-    return torch.tensor(value, dtype=torch_dtype(dtype))
+    try:
+        return torch.tensor(value, dtype=torch_dtype(dtype))
+    except (ArithmeticError, RuntimeError, ValueError):
+        raise SolutionFault(
+            "bad_output_dtype", f"output {name!r} is {value}, which is no {dtype}", workload
+        ) from None

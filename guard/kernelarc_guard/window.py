@@ -161,4 +161,6 @@ def _runnable(pid: int, tid: str) -> bool:
 def _how(code: int, status: int) -> str:
     if code == os.CLD_EXITED:
         return f"it exited with status {status}"
-    return f"it was killed by {signal.Signals(status).name}"
+    # Real-time signals have numbers, not names.
+    names = {one.value: one.name for one in signal.Signals}
+    return f"it was killed by {names.get(status, f'signal {status}')}"
