@@ -17,6 +17,7 @@ from kernelarc_guard.faults import Refused
 from kernelarc_guard.frames import FrameError, recv_frame, send_frame
 from kernelarc_guard.processes import descendants, kill_all
 from kernelarc_guard.sandbox import SCRATCH_BYTES, TASKS, Sandbox, memory_limit
+from kernelarc_guard.scratch import remove
 
 SLOTS: Final = ("record", "candidate", "anchor")
 _START_SECONDS: Final = 120.0
@@ -154,7 +155,7 @@ class Nursery:
         finally:
             self._placed.clear()
             for folder in self._solutions.glob("*"):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove(folder)
         return int(answer["left"])
 
     def ask(
@@ -178,7 +179,7 @@ class Nursery:
         kill_all([self._process.pid, *descendants(self._process.pid)])
         self._process.wait()
         self._cgroups.remove()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
     def _wrote(self) -> str:
         """Return the end of what nurseries wrote."""

@@ -2,11 +2,12 @@
 
 import fcntl
 import os
-import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from kernelarc_guard.scratch import remove
 
 _PREFIX: Final = "kernelarc-guard-"
 
@@ -30,7 +31,7 @@ class GuardFolder:
 
     def remove(self) -> None:
         """Remove the folder; its processes are gone."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove(self.path)
 
 
 def _remove_dead(folder: Path) -> None:
@@ -40,6 +41,6 @@ def _remove_dead(folder: Path) -> None:
     try:
         # Held by a live guard, this fails.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
     finally:
         os.close(lock)

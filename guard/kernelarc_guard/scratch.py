@@ -5,6 +5,7 @@ once. Every later runner gets a copy of its own, so nothing that it writes reach
 """
 
 import os
+import secrets
 import shutil
 import stat
 from contextlib import suppress
@@ -13,7 +14,8 @@ from typing import Final
 
 KEPT_BYTES: Final = 64 << 20
 KEPT_FILES: Final = 4096
-"""A larger folder is not set aside: later runners then start with an empty one."""
+DEEPEST: Final = 64
+"""A larger or deeper folder is not set aside: later runners then start with an empty one."""
 
 
 class Scratch:
@@ -58,37 +60,68 @@ class Scratch:
             remove(entry)
 
     def bytes_used(self) -> int:
-        """Return what all files take, for file systems that have no limit of their own."""
-        return sum(size for _, size in _files(self.root))
+        """Return what all files take, for file systems that have no limit of their own.
+
+        Folders that nest too deeply to be looked at count as more than any limit.
+        """
+        files = _files(self.root)
+        return 1 << 62 if files is None else sum(size for _, size in files)
 
 
 def remove(path: Path) -> None:
-    """Remove a tree that untrusted code wrote, whatever modes it left."""
-    shutil.rmtree(path, onerror=_force)
-
-
-def _force(function: object, path: str, info: object) -> None:
-    with suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
-        if os.path.isdir(path) and not os.path.islink(path):
-            os.chmod(path, 0o700)
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
-
-
-def _files(root: Path) -> list[tuple[str, int]]:
-    found = []
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = os.path.join(folder, name)
+    """Remove a tree that untrusted code wrote, whatever modes it left and however deep it is."""
+    # Nothing recurses and no name gets long: what lies deeper is first moved up.
+    waiting = [path / name for name in _emptied(path)]
+    while waiting:
+        folder = waiting.pop()
+        for name in _emptied(folder):
+            moved = path / secrets.token_hex(16)
             with suppress(OSError):
-                found.append((path, os.lstat(path).st_size))
+                os.rename(folder / name, moved)
+                waiting.append(moved)
+        with suppress(OSError):
+            os.rmdir(folder)
+    with suppress(OSError):
+        os.rmdir(path)
+
+
+def _emptied(folder: Path) -> list[str]:
+    """Remove the files of a folder and return the names of the folders in it."""
+    below = []
+    with suppress(OSError):
+        os.chmod(folder, 0o700)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(entry.name)
+                        os.chmod(entry.path, 0o700)  # or it could not be moved
+                    else:
+                        os.unlink(entry.path)
+    return below
+
+
+def _files(root: Path) -> list[tuple[str, int]] | None:
+    """Return every file below `root` with its size; None where folders nest too deeply to look."""
+    found, pending = [], [(str(root), 0)]
+    while pending:
+        folder, depth = pending.pop()
+        if depth > DEEPEST:
+            return None
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append((entry.path, depth + 1))
+                    else:
+                        found.append((entry.path, entry.stat(follow_symlinks=False).st_size))
     return found
 
 
 def _small(folder: Path) -> bool:
     files = _files(folder)
+    if files is None:
+        return False
     return 0 < len(files) <= KEPT_FILES and sum(size for _, size in files) <= KEPT_BYTES
 
 
