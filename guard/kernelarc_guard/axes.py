@@ -57,6 +57,8 @@ def evaluate(expression: str, axes: Mapping[str, int]) -> int:
         value = _value(_parsed(expression), axes)
     except ArithmeticError as error:
         raise ValueError(f"{expression!r} cannot be computed: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{expression!r} is nested too deeply") from None
     if isinstance(value, float):
         if not value.is_integer():
             raise ValueError(f"{expression!r} is {value}, not a whole number")

@@ -1,10 +1,12 @@
 """Is a problem one that can be judged at all? (imports torch)"""
 
 import math
+import os
 from typing import Final
 
 import torch
 
+from kernelarc_guard.dtypes import torch_dtype
 from kernelarc_guard.inputs import InputError, Value, make_inputs, redrawn
 from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.problem import Problem, ProblemError
@@ -21,6 +23,7 @@ def check_problem(problem: Problem) -> list[str]:
     workload accepts zeros, and one whose outputs do not depend on its inputs. Workloads are tried
     from the smallest on, and only until each question has its good answer.
     """
+    _fits(problem)
     workloads = by_size(problem)
     if not workloads:
         raise ProblemError("workloads: every output is empty; expected one that is not")
@@ -32,6 +35,37 @@ def check_problem(problem: Problem) -> list[str]:
     except (OracleError, InputError) as error:
         raise ProblemError(f"definition.json: {error}") from None
     return [*oracle.observations, *notes]
+
+
+def _fits(problem: Problem) -> None:
+    """Refuse what this machine cannot hold: the kernel would end the guard for it, not say so.
+
+    Both arms keep buffers of all workloads; the oracle works on one, in float64, with copies.
+    """
+    have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    definition = problem.definition
+    total, largest, named = 0, 0, ""
+    for workload in problem.workloads:
+        resolved = definition.resolve(workload.axes)
+        sides = (
+            (definition.inputs, definition.input_shape),
+            (definition.outputs, definition.output_shape),
+        )
+        elements = nbytes = 0
+        for specs, shape_of in sides:
+            for name, spec in specs.items():
+                count = math.prod(shape_of(name, resolved) or ())
+                elements += count
+                nbytes += count * torch_dtype(spec.dtype).itemsize
+        total += 3 * nbytes
+        if elements > largest:
+            largest, named = elements, workload.uuid
+    need = total + 2 * 8 * largest
+    if need > have:
+        raise ProblemError(
+            f"workload {named}: the tensors of all workloads need about {need >> 20} MiB for two "
+            f"arms and the check; this machine has {have >> 20} MiB"
+        )
 
 
 def by_size(problem: Problem) -> list[Workload]:

@@ -90,7 +90,8 @@ def _include(flag: str, source_folder: str) -> str | None:
     if not flag.startswith("-I"):
         return None
     folder = PurePosixPath(flag[2:])
-    if folder.is_absolute() or ".." in folder.parts or not flag[2:]:
+    plain = re.fullmatch(r"[\w./+-]+", flag[2:]) is not None
+    if folder.is_absolute() or ".." in folder.parts or not plain:
         raise FlagRefused(
             f"compiler flag {flag!r} is not allowed: -I takes a folder of the solution, as in -Isrc"
         )

@@ -7,7 +7,16 @@ from typing import Final, Literal, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from kernelarc_guard import pyast
-from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis, VarAxis, axis_names, evaluate
+from kernelarc_guard.axes import (
+    MAX_EXTENT,
+    Axis,
+    ConstAxis,
+    ExprAxis,
+    VarAxis,
+    axis_names,
+    evaluate,
+)
+from kernelarc_guard.control import MAX_DIMS, MAX_OUTPUTS, MAX_SCALARS
 from kernelarc_guard.model import Model
 
 DTYPES: Final = (
@@ -131,6 +140,7 @@ class Definition(Model):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         self._check_names()
+        self._check_counts()
         self._check_axes()
         for side in ("inputs", "outputs"):
             for name, spec in getattr(self, side).items():
@@ -172,9 +182,25 @@ class Definition(Model):
                 known.add(name)
 
     def _check_shape(self, where: str, spec: TensorSpec) -> None:
-        for extent in spec.shape or []:
-            if extent not in self.axes and not (extent.isascii() and extent.isdigit()):
+        shape = spec.shape or []
+        if len(shape) > MAX_DIMS:
+            raise ValueError(f"{where}: {len(shape)} dimensions; at most {MAX_DIMS}")
+        if not shape and spec.dtype.startswith("float4"):
+            raise ValueError(f"{where}: expected a dimension: {spec.dtype} packs its last one")
+        for extent in shape:
+            if extent in self.axes:
+                continue
+            if not (extent.isascii() and extent.isdigit()):
                 raise ValueError(f"{where}: {extent!r} is neither an axis nor a number")
+            if len(extent) > len(str(MAX_EXTENT)) or int(extent) > MAX_EXTENT:
+                raise ValueError(f"{where}: expected lengths of at most {MAX_EXTENT}")
+
+    def _check_counts(self) -> None:
+        if len(self.outputs) > MAX_OUTPUTS:
+            raise ValueError(f"outputs: {len(self.outputs)}; at most {MAX_OUTPUTS}")
+        scalars = [name for name, spec in self.inputs.items() if spec.shape is None]
+        if len(scalars) > MAX_SCALARS:
+            raise ValueError(f"inputs: {len(scalars)} Python scalars; at most {MAX_SCALARS}")
 
     def _check_reference(self) -> None:
         try:

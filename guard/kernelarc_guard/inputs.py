@@ -110,6 +110,8 @@ def _checked(
     if shape is None:
         if not isinstance(value, bool | int | float):
             raise InputError(f"input {name}: {type(value).__name__}; expected a Python scalar")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"input {name}: expected an integer of 64 bits")
         return value
     if not isinstance(value, torch.Tensor):
         raise InputError(f"input {name}: {type(value).__name__}; expected a tensor")

@@ -7,7 +7,7 @@ import hashlib
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+MAX_WORKLOADS: Final = 190
+"""More descriptors than one message to a runner may carry would be needed for more."""
+
+
 class ProblemError(ValueError):
     """A problem folder that cannot be used; the message is one line: file, field, expectation."""
 
@@ -40,7 +44,7 @@ class Problem(Model):
     """One operator to optimise, with the shapes it is measured on."""
 
     definition: Definition
-    workloads: list[Workload] = Field(min_length=1)
+    workloads: list[Workload] = Field(min_length=1, max_length=MAX_WORKLOADS)
     warnings: list[str] = []
     """What the reader met and ignored, one line each."""
     folder: str | None = None
@@ -128,7 +132,7 @@ def _read_definition(folder: Path, warnings: list[str]) -> Definition:
     if isinstance(known.get("axes"), dict):
         known["axes"] = {
             axis: known_only(spec, axes[spec["type"]], f"{where}axes.{axis}.", warnings)
-            if isinstance(spec, dict) and spec.get("type") in axes
+            if isinstance(spec, dict) and spec.get("type") in list(axes)
             else spec
             for axis, spec in known["axes"].items()
         }

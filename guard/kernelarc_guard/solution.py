@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from kernelarc_guard import pyast
 from kernelarc_guard.definition import Definition
@@ -21,7 +22,12 @@ from kernelarc_guard.solution_model import (
     reference_solution,
 )
 from kernelarc_guard.sourcefile import read_source
-from kernelarc_guard.textfile import first_error, known_only, parse_object
+from kernelarc_guard.textfile import (
+    first_error,
+    known_only,
+    parse_object,
+    shown,
+)
 
 __all__ = [
     "NATIVE_LANGUAGES",
@@ -46,7 +52,14 @@ _GPU_LANGUAGES = frozenset({"cuda", "cuda_cpp", "cutlass", "cudnn", "cublas"})
 def make_solution(fields: dict[str, Any], where: str = "") -> Solution:
     """Build a solution from plain values; SolutionError carries the envelope's reason code."""
     try:
-        return Solution.model_validate(fields)
+        solution = Solution.model_validate(fields)
+        # It has to reach the guard, and the ledger, as JSON.
+        solution.model_dump_json()
+        return solution
+    except PydanticSerializationError:
+        raise SolutionError(
+            f"{where}expected UTF-8 text: some field has half of a character"
+        ) from None
     except ValidationError as error:
         code, message = first_error(error)
         reason = code if code.startswith("envelope_") else "envelope_bad_text"
@@ -68,6 +81,8 @@ def read_solution(
         raise
     except ValueError as error:
         raise SolutionError(str(error)) from None
+    except OSError as error:
+        raise SolutionError(f"{path.name}: cannot be read: {error.strerror}") from None
     if warnings is not None:
         warnings.extend(met)
     else:
@@ -155,12 +170,21 @@ def _source(raw: Any, folder: Path, warnings: list[str]) -> Any:
     if not isinstance(raw, dict) or raw.get("content") or not isinstance(raw.get("path"), str):
         return raw
     relative = PurePosixPath(raw["path"])
-    beside = (folder / relative).resolve()
-    inside = not relative.is_absolute() and beside.is_relative_to(folder.resolve())
+    try:
+        beside = (folder / relative).resolve()
+        inside = not relative.is_absolute() and beside.is_relative_to(folder.resolve())
+        there = inside and beside.is_file()
+    except (OSError, RuntimeError, ValueError):
+        # A loop of links, a name that is too long, a NUL: no file can be meant.
+        raise SolutionError(
+            f"sources: {shown(raw['path'])} is no path of a file", "envelope_bad_path"
+        ) from None
     if not inside:
-        raise SolutionError(f"sources: {raw['path']!r} leaves the folder", "envelope_bad_path")
-    if not beside.is_file() and "content" in raw:
-        return raw
+        raise SolutionError(f"sources: {shown(raw['path'])} leaves the folder", "envelope_bad_path")
+    if not there:
+        if "content" in raw:
+            return raw
+        raise SolutionError(f"sources: {shown(raw['path'])} has no content, and is no file beside")
     return raw | {"content": read_source(beside, warnings)}
 
 

@@ -139,12 +139,13 @@ class Solution(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        paths = [source.path for source in self.sources]
-        for path in paths:
-            if paths.count(path) > 1:
+        paths: dict[str, None] = {}
+        for source in self.sources:
+            if source.path in paths:
                 raise PydanticCustomError(
-                    "envelope_bad_path", "sources: {path} occurs twice", {"path": repr(path)}
+                    "envelope_bad_path", "sources: {path} occurs twice", {"path": repr(source.path)}
                 )
+            paths[source.path] = None
         if self.entry_file not in paths:
             raise PydanticCustomError(
                 "envelope_bad_entry",

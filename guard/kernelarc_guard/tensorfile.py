@@ -5,11 +5,15 @@ Format: 8 bytes of header length, a JSON header `name -> {dtype, shape, data_off
 
 import json
 import math
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import torch
+
+from kernelarc_guard.axes import MAX_EXTENT
+from kernelarc_guard.control import MAX_DIMS
 
 _MAX_HEADER: Final = 16 << 20
 _DTYPES: Final = {
@@ -33,8 +37,9 @@ def find_file(folder: Path, relative: str) -> Path:
     parts = PurePosixPath(relative).parts
     for start in range(len(parts)):
         candidate = folder.joinpath(*parts[start:])
-        if candidate.is_file():
-            return candidate
+        with suppress(OSError):  # a name that is too long
+            if candidate.is_file():
+                return candidate
     raise ValueError(f"{relative}: no such file in the problem's folder")
 
 
@@ -75,12 +80,19 @@ def _entry(
     if dtype is None or shape is None or offsets is None or len(offsets) != 2:
         raise ValueError(f"{path.name}: tensor {key!r} has a header this reader does not know")
     begin, end = offsets
+    if math.prod(max(one, 1) for one in shape) > MAX_EXTENT:
+        raise ValueError(f"{path.name}: tensor {key!r} has more than {MAX_EXTENT} elements")
     if not begin <= end <= data_bytes or math.prod(shape) * dtype.itemsize != end - begin:
         raise ValueError(f"{path.name}: tensor {key!r} does not fit the file")
     return dtype, shape, begin, end
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:
-    if isinstance(value, list) and all(type(one) is int and one >= 0 for one in value):
+    """Return a list of lengths, None where it is none that a tensor can have."""
+    if (
+        isinstance(value, list)
+        and len(value) <= MAX_DIMS
+        and all(type(one) is int and 0 <= one <= MAX_EXTENT for one in value)
+    ):
         return tuple(value)
     return None

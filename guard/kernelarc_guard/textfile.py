@@ -1,6 +1,8 @@
 """Reading other people's JSON and text files without losing anything silently; light."""
 
 import json
+import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -8,6 +10,10 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 MAX_FILE_BYTES: Final = 64 << 20
+_SHOWN: Final = 200
+_LONGEST: Final = 2000
+_MOST_WARNINGS: Final = 100
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_text(path: Path) -> str:
@@ -27,10 +33,20 @@ def read_text(path: Path) -> str:
 def parse_object(text: str, where: str) -> dict[str, Any]:
     """Parse one JSON object; ValueError, starting with `where`, for anything else.
 
-    Repeated keys and NaN are refused: the first would be lost, the second is not JSON.
+    Repeated keys, NaN and halves of characters are refused: the first would be lost, the second is
+    not JSON, the third no text.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+        )
+        if _HALF.search(text) is not None:
+            json.dumps(value, ensure_ascii=False).encode()  # two halves may be a whole
+    except UnicodeEncodeError as error:
+        half = ord(error.object[error.start])
+        raise ValueError(
+            f"{where}: \\u{half:04x} is half of a character; expected UTF-8 text"
+        ) from None
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{where}: line {error.lineno}: expected JSON: {error.msg} at column {error.colno}"
@@ -45,9 +61,11 @@ def parse_object(text: str, where: str) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} occurs twice in one object")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"key {shown(key)} occurs twice in one object")
+            seen.add(key)
     return result
 
 
@@ -55,13 +73,32 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{shown(text)} is larger than a number can be")
+    return value
+
+
+def shown(text: str) -> str:
+    """Return a text as an error shows it: quoted, without line breaks, cut where it is long."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ... [{len(text)} characters]")
+
+
 def known_only(raw: Any, model: type[BaseModel], where: str, warnings: list[str]) -> Any:
     """Return `raw` without the keys `model` does not have, naming each in `warnings`."""
     if not isinstance(raw, Mapping):
         return raw
     unknown = [key for key in raw if key not in model.model_fields]
-    warnings.extend(f"{where}{key}: unknown key, ignored" for key in unknown)
+    named = unknown[:_MOST_WARNINGS]
+    warnings.extend(f"{where}{_key(key)}: unknown key, ignored" for key in named)
+    if len(unknown) > len(named):
+        warnings.append(f"{where}{len(unknown) - len(named)} more unknown keys, ignored")
     return {key: value for key, value in raw.items() if key in model.model_fields}
+
+
+def _key(key: str) -> str:
+    return key if key.isprintable() and len(key) <= _SHOWN else shown(key)
 
 
 def first_error(error: ValidationError) -> tuple[str, str]:
@@ -69,11 +106,13 @@ def first_error(error: ValidationError) -> tuple[str, str]:
     first = error.errors(include_url=False)[0]
     # Discriminated unions put the chosen tag into the path; it is no field of the file.
     tags = {"const", "var", "expr"}
-    loc = [str(part) for part in first["loc"]]
+    loc = [_key(str(part)) for part in first["loc"]]
     field = ".".join(
         p for i, p in enumerate(loc) if not (i == 2 and loc[0] == "axes" and p in tags)
     )
-    message = str(first["msg"]).removeprefix("Value error, ").replace("\n", " ")
+    message = " ".join(str(first["msg"]).removeprefix("Value error, ").split())
+    if len(message) > _LONGEST:
+        message = f"{message[:_LONGEST]} ... [cut, {len(message)} characters]"
     more = error.error_count() - 1
     suffix = f" (and {more} more)" if more else ""
     return str(first["type"]), f"{field}: {message}{suffix}" if field else f"{message}{suffix}"

@@ -1,12 +1,13 @@
 """A workload: one set of axis lengths, where its inputs come from, and its tolerance; light."""
 
+import math
 import re
 from pathlib import PurePosixPath
 from typing import Literal, Self
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, model_validator
 
-from kernelarc_guard.axes import Extent
+from kernelarc_guard.axes import MAX_EXTENT, Extent
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.model import Model
 
@@ -27,7 +28,7 @@ class InputSpec(Model):
 
     type: Literal["random", "scalar", "safetensors", "custom"]
     value: StrictBool | StrictInt | StrictFloat | None = None
-    path: str | None = None
+    path: str | None = Field(default=None, max_length=1000)
     """Relative to the problem's folder or to the data set's root."""
     tensor_key: str | None = None
 
@@ -35,6 +36,8 @@ class InputSpec(Model):
     def _fits_type(self) -> Self:
         if (self.value is not None) != (self.type == "scalar"):
             raise ValueError("expected a value exactly where type is scalar")
+        if isinstance(self.value, int) and not -(2**63) <= self.value < 2**63:
+            raise ValueError("value: expected an integer of 64 bits")
         from_file = self.type == "safetensors"
         if (self.path is not None) != from_file or (self.tensor_key is not None) != from_file:
             raise ValueError("expected path and tensor_key exactly where type is safetensors")
@@ -84,6 +87,14 @@ def check_workload(definition: Definition, workload: Workload) -> None:
             raise ValueError(f"inputs.{name}: is scalar, but the definition says a tensor")
         if kind == "safetensors" and shape is None:
             raise ValueError(f"inputs.{name}: is safetensors, but the definition says a scalar")
+    for side, specs in (("inputs", definition.inputs), ("outputs", definition.outputs)):
+        for name in specs:
+            shape = (definition.input_shape if side == "inputs" else definition.output_shape)(
+                name, resolved
+            )
+            # Also where one length is 0: torch multiplies the others.
+            if math.prod(max(length, 1) for length in shape or ()) > MAX_EXTENT:
+                raise ValueError(f"{side}.{name}: has more than {MAX_EXTENT} elements")
 
 
 RANDOM = InputSpec(type="random")
