@@ -15,13 +15,14 @@ from typing import IO, TYPE_CHECKING
 from pydantic import ValidationError
 
 from kernelarc_guard.cgroups import remove_all
-from kernelarc_guard.faults import Refused
+from kernelarc_guard.faults import Refused, plain
 from kernelarc_guard.limits import adopt_orphans
 from kernelarc_guard.model import Model
 from kernelarc_guard.places import GuardFolder
 from kernelarc_guard.processes import end_children
 from kernelarc_guard.protocol import REQUEST, Refusal
 from kernelarc_guard.sandbox import ALLOW_UNSANDBOXED, find_sandbox, no_sandbox
+from kernelarc_guard.textfile import first_error
 
 if TYPE_CHECKING:  # it imports torch
     from kernelarc_guard.judge import Judge
@@ -51,39 +52,44 @@ def main() -> None:
 
     try:
         while (line := requests.get()) is not None:
-            _answer(line, judge, no_sandbox(sandbox), tell)
+            answer_line(line, judge, no_sandbox(sandbox), tell)
     finally:
         end(place)
 
 
-def _answer(line: bytes, judge: "Judge | None", unsafe: str, tell: Callable[[Model], None]) -> None:
+def answer_line(
+    line: bytes, judge: "Judge | None", unsafe: str, tell: Callable[[Model], None]
+) -> None:
     """Judge one line; whatever happens is answered."""
     request_id = "?"
     try:
         if len(line) > MAX_LINE:
-            raise Refused(f"a request of {len(line)} bytes; at most {MAX_LINE}")
+            raise Refused(f"a request of more than {MAX_LINE} bytes")
         request = REQUEST.validate_json(line)
         request_id = request.id
         if judge is None:
             raise Refused(unsafe)
         tell(judge.judge(request, tell))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        tell(Refusal(id=request_id, error=f"request: {where}: {first['msg']}"))
+        tell(Refusal(id=request_id, error=f"request: {first_error(error)[1]}"))
     except Refused as refused:
         tell(Refusal(id=request_id, error=str(refused), code=refused.code))
     except Exception as error:  # noqa: BLE001 - the process boundary: nothing may go unanswered
         traceback.print_exc()
-        tell(Refusal(id=request_id, error=f"guard error: {type(error).__name__}: {error}"))
+        said = plain(f"guard error: {type(error).__name__}: {error}")
+        tell(Refusal(id=request_id, error=said))
     if judge is not None:
         judge.warm()
 
 
 def _read(requests: SimpleQueue[bytes | None], place: GuardFolder) -> None:
     """Hand lines over; when stdin closes, end at once whatever is being measured."""
-    for line in sys.stdin.buffer:
+    source = sys.stdin.buffer
+    while line := source.readline(MAX_LINE + 1):
         requests.put(line)
+        # What is too long is refused for its beginning; the rest is not kept.
+        while len(line) > MAX_LINE and not line.endswith(b"\n"):
+            line = source.readline(MAX_LINE + 1)
     end(place)
 
 

@@ -71,7 +71,10 @@ class Judge:
             raise Refused(f"device {request.device!r}: this guard can measure on 'cpu'")
         report = Report(request.id, request.op, tell)
         cache = Path(request.cache_dir)
-        cache.mkdir(parents=True, exist_ok=True)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise Refused(f"cache_dir: cannot be created: {error}") from None
         try:
             _Case(
                 request, report, self._nurseries, self._trials, cache, self._sandbox, self._now

@@ -3,7 +3,7 @@
 The server imports this module; it is light (pydantic only).
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
@@ -18,6 +18,9 @@ DEVICE_HELD = "device held"
 """Message of the progress that says the wait for the device is over."""
 
 
+_DAY: Final = 86_400.0
+
+
 class Schedule(Model):
     """How much is measured. One block is `calls` calls of each arm on each workload."""
 
@@ -27,17 +30,17 @@ class Schedule(Model):
     """Calls of the anchor per workload and block of a confirmation, beside as many of the arms'."""
     warmup_calls: int = Field(default=2, ge=0, le=1000)
     """Checked but untimed calls of each arm per workload when a pair starts."""
-    start_seconds: float = Field(default=60.0, gt=0)
+    start_seconds: float = Field(default=60.0, gt=0, le=_DAY)
     """Deadline for loading a solution in a fresh runner (import, not compilation)."""
-    call_seconds: float = Field(default=20.0, gt=0)
+    call_seconds: float = Field(default=20.0, gt=0, le=_DAY)
     """Deadline of one call."""
-    build_seconds: float = Field(default=120.0, gt=0)
+    build_seconds: float = Field(default=120.0, gt=0, le=_DAY)
     """Deadline of one compilation."""
     calibration_pairs: int = Field(default=8, ge=2, le=1000)
     """Pairs of the short calibration that a screen without one runs."""
-    memory_bytes: int = Field(default=8 << 30, gt=0)
+    memory_bytes: int = Field(default=8 << 30, gt=0, le=1 << 50)
     """Address-space limit of a CPU runner or a builder."""
-    evict_bytes: int | None = Field(default=None, ge=0)
+    evict_bytes: int | None = Field(default=None, ge=0, le=4 << 30)
     """How much the guard reads through before each timed call so that caches are cold; 0: warm.
 
     None: one and a half times the machine's largest cache."""
