@@ -85,7 +85,8 @@ class Judge:
             raise Refused(f"the problem cannot be graded: {error}") from None
         finally:
             self._nurseries.clean()
-        return report.result(self._protection, time.monotonic() - begin)
+        protection = self._protection | self._nurseries.protection
+        return report.result(protection, time.monotonic() - begin)
 
     def warm(self) -> None:
         """Prepare the next confirmation's nursery; nothing is being timed now."""

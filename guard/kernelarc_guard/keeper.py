@@ -16,7 +16,7 @@ from kernelarc_guard.cgroups import Cgroups
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.frames import FrameError, recv_frame, send_frame
 from kernelarc_guard.processes import descendants, kill_all
-from kernelarc_guard.sandbox import SCRATCH_BYTES, TASKS, Sandbox, memory_limit
+from kernelarc_guard.sandbox import SCRATCH_BYTES, TASKS, Sandbox, memory_limit, who_counts
 from kernelarc_guard.scratch import remove
 
 SLOTS: Final = ("record", "candidate", "anchor")
@@ -84,6 +84,11 @@ class Nursery:
     def ready(self) -> bool:
         """Say whether it can fork."""
         return self._ready and not self.lost
+
+    @property
+    def protection(self) -> dict[str, str]:
+        """Return who limits this nursery's processes and memory, once it is ready."""
+        return who_counts(self._cgroups)
 
     def wait_ready(self) -> None:
         """Wait until it can fork; raises Refused if it cannot start."""

@@ -58,6 +58,11 @@ class Nurseries:
         live = (self._current, self._spare)
         return frozenset(nursery.pid for nursery in live if nursery is not None)
 
+    @property
+    def protection(self) -> dict[str, str]:
+        """Return who limits the processes and memory of what was judged last."""
+        return self._current.protection
+
     def warm_spare(self) -> None:
         """Start the spare; call it while nothing is being timed."""
         self._replace_lost()

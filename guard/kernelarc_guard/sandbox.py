@@ -105,13 +105,20 @@ class Sandbox:
         said = {"sandbox": self.kind, "landlock_abi": str(self.abi)}
         said["seccomp"] = "on" if seccomp.supported() else "no filter for this architecture"
         groups = Cgroups(TASKS, memory_limit())
-        said["pids"] = "cgroup" if groups.pids else "counted" if os.geteuid() == 0 else "rlimit"
-        said["memory"] = "cgroup and rlimit" if groups.memory else "rlimit and counted"
+        said |= who_counts(groups)
         groups.remove()
         said["user"] = "root" if os.geteuid() == 0 else "ordinary"
         if self.missing:
             said["missing"] = self.missing
         return said
+
+
+def who_counts(groups: Cgroups) -> dict[str, str]:
+    """Return who limits processes and memory where these control groups are used."""
+    return {
+        "pids": "cgroup" if groups.pids else "counted" if os.geteuid() == 0 else "rlimit",
+        "memory": "cgroup and rlimit" if groups.memory else "rlimit and counted",
+    }
 
 
 def find_sandbox() -> Sandbox:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,17 @@ os.execv(sys.executable, [sys.executable, "-I", "-m", "kernelarc_guard", *sys.ar
 """Start a guard as a container would that forbids some of what the sandbox is made of."""
 
 
+class _NobodyMoves(Cgroups):
+    """A machine where groups can be made but no process may be moved into them."""
+
+    def __init__(self, tasks: int, memory_bytes: int) -> None:
+        self._folders = []
+        self.pids = self.memory = True
+
+    def attach(self, pids: Iterable[int]) -> None:
+        raise PermissionError("not this one")
+
+
 class _NoGroups(Cgroups):
     """A machine that lets nobody write control groups."""
 
@@ -50,6 +61,15 @@ def counted() -> Iterator[Laboratory]:
         patch.setattr("kernelarc_guard.keeper.memory_limit", lambda: 3 << 30)
         with Laboratory(Path(folder)) as one:
             yield one
+
+
+def test_what_is_said_to_limit_a_nursery_is_what_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("kernelarc_guard.keeper.Cgroups", _NobodyMoves)
+    counting = "counted" if os.geteuid() == 0 else "rlimit"
+    with Laboratory(tmp_path) as one:
+        assert one.nursery.protection == {"pids": counting, "memory": "rlimit and counted"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has RLIMIT_NPROC")
