@@ -1,5 +1,6 @@
 """Talking to the guard's process: one JSON request per line in, progress and one answer out."""
 
+import logging
 import math
 import os
 import signal
@@ -32,6 +33,8 @@ LOG_BYTES: Final = 4 << 20
 
 UNSANDBOXED_VARIABLE: Final = "KERNELARC_ALLOW_UNSANDBOXED"
 """Set to 1, guards are told to run candidates where there is no sandbox."""
+
+_LOG: Final = logging.getLogger(__name__)
 
 OnProgress = Callable[[Progress], None]
 
@@ -233,11 +236,15 @@ async def _copy(stream: ByteReceiveStream, target: Path | None) -> None:
 
 
 def _append(log: Path, chunk: bytes) -> None:
-    with suppress(OSError):
+    try:
         if log.exists() and log.stat().st_size > LOG_BYTES:
             log.replace(log.with_suffix(".old.log"))
         with log.open("ab") as file:
             file.write(chunk)
+    except OSError as error:
+        # A full disk must not end a judgement; what the guard said is kept where it still can be.
+        said = chunk.decode("utf-8", "replace")
+        _LOG.warning("%s cannot be written (%s); the guard said: %s", log, error, said)
 
 
 async def _status(process: Process) -> str:

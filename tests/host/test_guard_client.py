@@ -162,3 +162,12 @@ async def test_a_cancelled_request_ends_the_process_it_was_sent_to(tmp_path: Pat
         pid = guard.pid
         group.cancel_scope.cancel()
     assert guard.pid is None and not Path(f"/proc/{pid}").exists()
+
+
+async def test_messages_that_no_log_can_take_are_told_and_the_guard_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = tmp_path / "absent" / "guard.log"
+    async with GuardClient(scripted_guard(tmp_path), log) as guard:
+        await guard.judge(request(tmp_path), deadline=60)
+    assert "scripted guard" in caplog.text and str(log) in caplog.text
