@@ -3,7 +3,8 @@
     python benchmarks/time_to_verdict.py --repeat 5
 
 Three candidates against a problem's naive seed: one the policy refuses before anything is built (REJECT), one that is
-right and slower (REVERT), and one that is proven faster (KEEP). Medians over the repeats; the guard is warm.
+right and slower (REVERT), and one that is proven faster (KEEP). Medians over the repeats; the guard is warm. Then the
+same REVERT and KEEP once more with every protection's own seconds.
 """
 
 import argparse
@@ -15,11 +16,12 @@ from collections.abc import Callable
 
 import anyio
 
+from benchmarks.protection_cost import judged, own_judge, print_steps
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.judgement import merged_stages
 from kernelarc_guard.problem import read_problem
-from kernelarc_guard.protocol import Result
+from kernelarc_guard.protocol import Request, Result
 from kernelarc_guard.reasons import Stage
 from kernelarc_guard.solution import Solution, make_solution, seed_solution
 from kernelarc_mcp.data import data_dir
@@ -126,6 +128,28 @@ async def study(repeat: int, python_path: str) -> None:
                     for index in range(repeat)
                 ]
                 print_row(name, runs)
+        print_protections(requests, record, calibration, repeat)
+
+
+def print_protections(
+    requests: Requests, record: Solution, calibration: Calibration, index: int
+) -> None:
+    """Print what each protection costs in the verdicts that take time; kernels are new ones."""
+    spent = {}
+    with own_judge() as judge:
+        for name in ("REVERT", "KEEP"):
+            candidate = CASES[name](index)
+            asked: list[Request] = [
+                requests.screen("s", record, candidate, calibration=calibration, stake=STAKE)
+            ]
+            if name == "KEEP":
+                asked.append(
+                    requests.confirm("c", record, candidate, calibration=calibration, stake=STAKE)
+                )
+            results, spent[name] = judged(judge, asked)
+            assert results[-1].verdict == name, (results[-1].verdict, results[-1].detail)
+    print()
+    print_steps(spent)
 
 
 async def judge(
