@@ -87,7 +87,7 @@ class Warden:
         os.close(fds[0])
         cores = frozenset(frame["cores"])
         os.sched_setaffinity(pid, cores)
-        window = Window(pid, look=self._look)
+        window = Window(pid, look=self._look, seal=self._census.freeze)
         self._wards[label] = _Ward(window, frame["slot"], cores)
         return {"runner": label}
 

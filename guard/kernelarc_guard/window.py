@@ -55,6 +55,8 @@ class Window:
     clock: Clock = time.perf_counter_ns
     look: Callable[[], None] = _nothing
     """Called every 20 ms of a call or a wait that lasts longer; what it raises ends the call."""
+    seal: Callable[[], None] = _nothing
+    """Called the moment a call's end was seen, before anything else."""
     ended: bool = False
     cpu_ns: int = 0
     """CPU time of all threads in the last window."""
@@ -95,6 +97,7 @@ class Window:
                     raise DeadlinePassed(f"no stop within {seconds:g} s")
                 pause = min(limit, clock() + _LOOK_NS)
         end = clock()
+        self.seal()
         self._settle(seen)
         self._rest()
         self.cpu_ns = self._cpu_at_stop - before
