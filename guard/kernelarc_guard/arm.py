@@ -123,11 +123,15 @@ class Arm:
         self._page.order(control.Order(self._call, control.RUN, 0))
         return self._go(0)
 
-    def empty_window(self) -> int:
-        """Return the nanoseconds of a window in which the runner only wakes and stops again."""
+    def empty_windows(self, count: int) -> list[int]:
+        """Return the nanoseconds of windows in which the runner only wakes and stops again.
+
+        Not even orders are read in them: whatever calls a solution cannot take less.
+        """
         self._call += 1
-        self._page.order(control.Order(self._call, control.EMPTY, 0))
-        return self._go(0)
+        self._page.order(control.Order(self._call, control.EMPTY, count + 1))
+        # In the first the order is read, in the last it is reported.
+        return [self._go(0) for _ in range(count + 2)][1:-1]
 
     def idle(self, workload: int) -> list[str]:
         """Let the runner be awake for a moment, as a thread that it left behind would want.

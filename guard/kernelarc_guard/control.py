@@ -21,7 +21,7 @@ QUIT: Final = 2
 IDLE: Final = 3
 """Stay awake for a moment without calling the solution, and say what it changed."""
 EMPTY: Final = 4
-"""Stop again at once."""
+"""Stop again at once, `workload` times: windows with nothing in them."""
 
 HOLD: Final = 1
 """Keep the results of earlier calls alive together with this one's."""

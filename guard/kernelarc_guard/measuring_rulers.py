@@ -33,7 +33,7 @@ def measure_rulers(
     try:
         arm = bench.start(nursery, record)
         try:
-            windows = [arm.empty_window() for _ in range(_WINDOWS)]
+            windows = arm.empty_windows(_WINDOWS)
         finally:
             arm.close()
     except SolutionFault as fault:

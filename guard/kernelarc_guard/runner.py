@@ -98,6 +98,8 @@ def _serve(
             page.report(order.call, control.DONE, 0)
             continue
         if order.command == control.EMPTY:
+            for _ in range(order.workload):
+                os.kill(me, signal.SIGSTOP)
             page.report(order.call, control.DONE, 0)
             continue
         call = calls[order.workload]

@@ -1,11 +1,13 @@
 """Physical limits: what a device's rulers say of measured windows, as values and through a real guard."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from guard_process import DLPACK, REFERENCE, SCHEDULE, Guard, cpp, problem, python
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laboratory import Laboratory
 
 from kernelarc_guard.decide import Rulers
 from kernelarc_guard.problem import Problem, read_problem
@@ -84,6 +86,19 @@ def test_only_a_median_below_the_limit_is_below_it(blocks: list[list[list[int]]]
 def test_one_short_call_among_many_is_not_below() -> None:
     assert below([[[5, 90, 91, 92, 93]]], [50.0]) is None
     assert below([[[5, 6, 7, 92, 93]]], [50.0]) == (0, 7.0)
+
+
+def test_a_runner_is_as_good_as_before_after_its_empty_windows(tmp_path: Path) -> None:
+    with Laboratory(tmp_path) as lab:
+        arm = lab.start(REFERENCE)
+        try:
+            before = lab.call(arm)
+            windows = arm.empty_windows(20)
+            after = lab.call(arm)
+        finally:
+            arm.close()
+    assert len(windows) == 20 and 0 < min(windows)
+    assert min(windows) < max(before, after)
 
 
 def calibration(**rulers: float) -> dict[str, Any]:
