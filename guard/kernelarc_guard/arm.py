@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from kernelarc_guard import control
-from kernelarc_guard.buffers import BufferSet, same_bits
+from kernelarc_guard.buffers import BufferSet, same_bits, shared_file
 from kernelarc_guard.build import Built
 from kernelarc_guard.cores import other_cores, runner_cores
 from kernelarc_guard.draws import Draw, Drawer
@@ -63,8 +63,7 @@ class Arm:
         """What the very first call took."""
         self._results: ReturnedResults | None = None
         self._sets = [drawer.buffers(w, outputs=not self._returns) for w in drawer.indices]
-        control_fd = os.memfd_create("kernelarc", os.MFD_CLOEXEC)
-        os.ftruncate(control_fd, control.SIZE)
+        control_fd = shared_file(control.SIZE)
         self._page = control.ControlPage(mmap.mmap(control_fd, control.SIZE))
         self._log_fd = _capped_file(_LOG_BYTES)
         self._memory = -1
@@ -100,6 +99,7 @@ class Arm:
         self._call += 1
         buffers = self._sets[workload]
         rewritten = buffers.fill(draw.tensors, self._drawer.mutable)
+        self._refuse_followers(workload)
         self._page.set_scalars(draw.scalars)
         self._page.order(
             control.Order(
@@ -142,7 +142,7 @@ class Arm:
         self._page.order(control.Order(self._call, control.IDLE, workload))
         self._go(workload)
         lines = self._page.read_error()[:_TAIL_BYTES].splitlines()
-        return ["".join(filter(str.isprintable, line)) for line in lines]
+        return ["the process says: " + "".join(filter(str.isprintable, line)) for line in lines]
 
     def changed_since(self, workload: int, outputs: dict[str, torch.Tensor]) -> str | None:
         """Return the first output that is not what it was when its call ended, None where all are.
@@ -271,6 +271,16 @@ class Arm:
         if self._returns:
             mapped = mapped_inputs(table, self._sets, self._drawer.mutable)
             self._results = ReturnedResults(self._memory, *mapped)
+
+    def _refuse_followers(self, workload: int) -> None:
+        """Raise SolutionFault where the last results changed with the inputs that were just written."""
+        name = self._results.follows(workload) if self._results is not None else None
+        if name is not None:
+            raise SolutionFault(
+                "output_alias",
+                f"output {name!r} changes with an input: it shares its memory",
+                workload,
+            )
 
     def _check_report(self, workload: int, buffers: BufferSet, draw: Draw) -> None:
         call, status, _ = self._page.read_report()

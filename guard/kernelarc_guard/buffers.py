@@ -5,6 +5,7 @@ Only this file's descriptor is handed over, so a runner can map neither the othe
 the guard's expected values.
 """
 
+import fcntl
 import mmap
 import os
 import secrets
@@ -74,8 +75,7 @@ class BufferSet:
             slot, at = _place(name, like, at)
             self.outputs[name] = slot
         self.size = max(at + CANARY, mmap.PAGESIZE)
-        self.fd = os.memfd_create("kernelarc", os.MFD_CLOEXEC)
-        os.ftruncate(self.fd, self.size)
+        self.fd = shared_file(self.size)
         self._map = mmap.mmap(self.fd, self.size)
         self._bytes = torch.frombuffer(self._map, dtype=torch.uint8)
         self._views = {
@@ -150,6 +150,18 @@ class BufferSet:
             spans.append((slot.offset - CANARY, slot.offset))
             spans.append((slot.offset + slot.nbytes, slot.offset + slot.nbytes + CANARY))
         return spans
+
+
+def shared_file(size: int) -> int:
+    """Return an anonymous file of a size that nobody can change.
+
+    A mapping in Python keeps a descriptor of its own, so a runner has one; a file cut short would end
+    whoever else has it mapped.
+    """
+    fd = os.memfd_create("kernelarc", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+    return fd
 
 
 def _place(name: str, sample: torch.Tensor, at: int) -> tuple[Slot, int]:

@@ -36,6 +36,7 @@ class ReturnedResults:
         self._inputs = inputs
         self._mutable = mutable
         self._alive: list[_Result] = []
+        self._last: list[_Result] = []
 
     def read(
         self, page: control.ControlPage, specs: Specs, workload: int, hold: bool
@@ -69,16 +70,27 @@ class ReturnedResults:
             outputs[name] = content.view(torch_dtype(dtype)).as_strided(shape, strides)
             refuse_odd_bools(name, outputs[name], workload)
         self._alive = [*(self._alive if hold else []), *results]
+        self._last = results
         return outputs
 
     def changed(self, workload: int) -> str | None:
         """Return which result is not what it was when its call ended, None where all are."""
-        for one in self._alive:
+        return self._changed(self._alive, workload)
+
+    def _changed(self, results: list[_Result], workload: int) -> str | None:
+        for one in results:
             if self._in(self._mutable, one.at):
                 continue
             if not torch.equal(self._bytes(one.name, one.at, workload), one.content):
                 return one.name
         return None
+
+    def follows(self, workload: int) -> str | None:
+        """Return which of the last call's results changes with what only the guard has written to.
+
+        A shared mapping can be mapped again where no table of ours says that it is an input.
+        """
+        return self._changed(self._last, workload)
 
     def _refuse_reuse(self, name: str, at: Range, workload: int) -> None:
         if at[0] == at[1] or self._in(self._mutable, at):
@@ -163,7 +175,7 @@ def _checked(
         raise SolutionFault(
             "bad_output_type", f"output {name!r} has strides {list(said.strides)}", workload
         )
-    if span < count:
+    if _share(shape, said.strides):
         raise SolutionFault("output_alias", f"elements of output {name!r} share memory", workload)
     at = (said.address, said.address + span * wanted.itemsize)
     if span and any(_overlap(at, other) for other in taken):
@@ -172,6 +184,16 @@ def _checked(
         )
     taken.append(at)
     return at
+
+
+def _share(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Say whether elements may share memory: some stride does not step over all that is below it."""
+    reach = 0
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return 0 not in shape
+        reach += (size - 1) * stride if size > 1 else 0
+    return False
 
 
 def _scalar(name: str, said: control.Returned, dtype: str, workload: int) -> torch.Tensor:

@@ -1,5 +1,7 @@
 """Buffers of an arm: layout, poison, canaries and the check of inputs."""
 
+import os
+
 import pytest
 import torch
 
@@ -36,6 +38,14 @@ def test_outputs_are_poisoned_before_every_call() -> None:
         assert int(made.output("n")[0]) != 0
         made.output("y").zero_()
         made.output("n").zero_()
+
+
+def test_the_shared_file_can_be_cut_by_nobody() -> None:
+    one = buffers()
+    for size in (0, one.size - 1, one.size + 1):
+        with pytest.raises(PermissionError):
+            os.ftruncate(one.fd, size)
+    one.close()
 
 
 @pytest.mark.parametrize("side", [-1, 1])
