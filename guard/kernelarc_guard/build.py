@@ -29,10 +29,12 @@ from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import NATIVE_SUFFIXES, Solution
 from kernelarc_guard.toolchain import Toolchain, find_toolchain
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Part of every key: raise it when what a build does changes."""
 _SOURCES: Final = "src"
 _BINARY: Final = "kernel.so"
+_LOOP: Final = Path(__file__).with_name("native_loop.cpp")
+"""Part of every solution with the light C binding."""
 _WORK: Final = "/build"
 """Where a sandboxed compiler sees the work folder."""
 _OUTPUT_BYTES: Final = 256 << 10
@@ -174,6 +176,7 @@ def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
         raise BuildFailed("build_failed", "the binding tvm-ffi is not installed on this machine")
     units = [s.path for s in solution.sources if Path(s.path).suffix in NATIVE_SUFFIXES]
     flags += ["-x", "c++", *(f"{_SOURCES}/{p}" for p in sorted({*units, solution.entry_file}))]
+    flags += [_LOOP.name] if solution.binding == "dlpack" else []
     flags += ["-x", "none", "-o", _BINARY, "-Wl,--no-undefined", *linked, "-lm"]
     if solution.binding == "tvm-ffi":
         # No run path: whoever loads the kernel has loaded this library before.
@@ -184,6 +187,8 @@ def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
 def _compile(solution: Solution, work: Path, command: list[str], limits: _Limits) -> None:
     """Compile the sources into the work folder; raises BuildFailed."""
     _write_sources(work, solution)
+    if solution.binding == "dlpack":
+        shutil.copy(_LOOP, work / _LOOP.name)
     inside = _WORK if limits.sandbox.bubblewrap else str(work)
     with tempfile.TemporaryDirectory(prefix="compile-", dir=work.parent) as private:
         temporary = "/tmp" if limits.sandbox.bubblewrap else private

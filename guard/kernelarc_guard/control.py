@@ -30,11 +30,11 @@ RENEW: Final = 2
 
 _ORDER: Final = struct.Struct("<QIIQI")
 MAX_MARKED: Final = 64
-_SCALARS_AT: Final = 64
+SCALARS_AT: Final = 64
 _SCALAR: Final = struct.Struct("<I4xq")
-_DONE_AT: Final = 4096
+DONE_AT: Final = 4096
 _DONE: Final = struct.Struct("<QII")
-_OUTPUTS_AT: Final = _DONE_AT + 64
+_OUTPUTS_AT: Final = DONE_AT + 64
 _OUTPUT: Final = struct.Struct(f"<4I{MAX_DIMS}q{MAX_DIMS}qQq")
 _ERROR_AT: Final = 32_768
 _ERROR: Final = struct.Struct("<I")
@@ -102,7 +102,7 @@ class ControlPage:
 
     def order(self, order: Order) -> None:
         """Write what the runner shall do when it wakes, and clear its last report."""
-        _DONE.pack_into(self.page, _DONE_AT, 0, NOTHING, 0)
+        _DONE.pack_into(self.page, DONE_AT, 0, NOTHING, 0)
         _ORDER.pack_into(
             self.page, 0, order.call, order.command, order.workload, order.rewritten, order.flags
         )
@@ -118,16 +118,16 @@ class ControlPage:
         for index, value in enumerate(values):
             kind = KIND_FLOAT if isinstance(value, float) else KIND_INT
             bits = scalar_bits(value) if isinstance(value, float) else int(value)
-            _SCALAR.pack_into(self.page, _SCALARS_AT + index * _SCALAR.size, kind, bits)
+            _SCALAR.pack_into(self.page, SCALARS_AT + index * _SCALAR.size, kind, bits)
 
     def scalar(self, index: int) -> int | float:
         """Read one scalar back."""
-        kind, bits = _SCALAR.unpack_from(self.page, _SCALARS_AT + index * _SCALAR.size)
+        kind, bits = _SCALAR.unpack_from(self.page, SCALARS_AT + index * _SCALAR.size)
         return scalar_double(bits) if kind == KIND_FLOAT else int(bits)
 
     def report(self, call: int, status: Literal[1, 2], outputs: int) -> None:
         """Runner: say that the call ended."""
-        _DONE.pack_into(self.page, _DONE_AT, call, status, outputs)
+        _DONE.pack_into(self.page, DONE_AT, call, status, outputs)
 
     def write_tensor(
         self, index: int, dtype: int, shape: tuple[int, ...], strides: tuple[int, ...], address: int
@@ -167,7 +167,7 @@ class ControlPage:
 
     def read_report(self) -> tuple[int, int, int]:
         """Guard: (call, status, outputs), as the runner claims."""
-        call, status, outputs = _DONE.unpack_from(self.page, _DONE_AT)
+        call, status, outputs = _DONE.unpack_from(self.page, DONE_AT)
         return call, status, outputs
 
     def read_output(self, index: int) -> Returned:
