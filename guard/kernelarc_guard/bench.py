@@ -141,6 +141,20 @@ class Bench:
             reason, detail = "stale_output", f"the values are an earlier call's; {detail}"
         raise SolutionFault(reason, detail, workload)
 
+    def unannounced(self, workload: int, before: Draw | None) -> tuple[Draw | None, bool]:
+        """Return inputs of another sort, None for own ones, and whether objects are to be new.
+
+        `before` is the last draw of the workload's own values.
+        """
+        sort = secrets.randbelow(4)
+        if sort == 0:
+            return None, True
+        draw: Draw | None = None
+        if sort == 1 and before is not None:
+            part: Part = "rows" if secrets.randbits(1) else "elements"
+            draw = self.drawer.part(workload, before, part)
+        return draw or self.other(workload), False
+
     def other(self, workload: int) -> Draw | None:
         """Return inputs of another distribution that is legal for a workload, None without one."""
         variety = self.drawer.variety
@@ -279,15 +293,8 @@ class _Pair:
 
     def _unannounced(self, workload: int) -> None:
         """Make a call of another sort, checked against the oracle but not timed."""
-        sort = secrets.randbelow(4)
-        if sort == 0:
-            self.call(workload, checked=True, renew=True)
-            return
-        draw: Draw | None = None
-        if sort == 1 and workload in self._draws:
-            part: Part = "rows" if secrets.randbits(1) else "elements"
-            draw = self._bench.drawer.part(workload, self._draws[workload], part)
-        self.call(workload, checked=True, draw=draw or self._bench.other(workload))
+        draw, renew = self._bench.unannounced(workload, self._draws.get(workload))
+        self.call(workload, checked=True, draw=draw, renew=renew)
 
     def call(
         self,

@@ -52,7 +52,7 @@ class Nursery:
         self._solutions = folder / "solutions"
         self._solutions.mkdir(parents=True, mode=0o700)
         self._cgroups = Cgroups(TASKS, memory_limit())
-        self._scratches = [self._scratch(slot) for slot in SLOTS]
+        self._scratches = [self._scratch() for _ in SLOTS]
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         number = str(theirs.fileno())
         environment = _environment()
@@ -60,7 +60,7 @@ class Nursery:
             [sys.executable, "-I", "-B", "-m", "kernelarc_guard.nursery", number],
             environment=environment,
             readable=[(self._solutions, _SOLUTIONS)],
-            memory=self._scratches,
+            memory=sorted(self._scratches),  # the table of mounts tells no role either
         )
         with theirs:
             self._process = subprocess.Popen(
@@ -191,10 +191,12 @@ class Nursery:
         text = self._log.read_text(encoding="utf-8", errors="replace").strip()
         return f"... {text[-600:]}" if len(text) > 600 else text or "nothing"
 
-    def _scratch(self, slot: str) -> str:
+    def _scratch(self) -> str:
+        # A runner sees its path, and must not learn from it whose role it plays.
+        name = secrets.token_hex(8)
         if self._sandbox.bubblewrap:
-            return f"/scratch/{slot}"
-        folder = self._folder / "scratch" / slot
+            return f"/scratch/{name}"
+        folder = self._folder / "scratch" / name
         folder.mkdir(parents=True, mode=0o700)
         return str(folder)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from kernelarc_guard.arm import Arm
 from kernelarc_guard.bench import Bench, Contestant, Outputs, blame
+from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.protocol import BlockTimes, PairTimes
@@ -54,24 +55,40 @@ def _alone(bench: Bench, arm: Arm, blocks: int, tick: Callable[[], None]) -> lis
         block = []
         for workload in bench.drawer.indices:
             audited = secrets.randbelow(bench.schedule.calls)
-            block.append(
-                [
-                    _call(bench, arm, workload, checked=index == audited)
-                    for index in range(bench.schedule.calls)
-                ]
-            )
+            times, last = list[int](), None
+            for index in range(bench.schedule.calls):
+                # As many of another sort as are timed: what is honest in correctness only and
+                # looks at a sample of its inputs afterwards has to meet them before a KEEP.
+                while secrets.randbits(1):
+                    other, renew = bench.unannounced(workload, last)
+                    _call(bench, arm, workload, checked=True, draw=other, renew=renew)
+                last = bench.drawer.draw(workload)
+                times.append(_call(bench, arm, workload, checked=index == audited, draw=last))
+            block.append(times)
         measured.append(block)
         tick()
     return measured
 
 
-def _call(bench: Bench, arm: Arm, workload: int, checked: bool, evict: bool = True) -> int:
+def _call(
+    bench: Bench,
+    arm: Arm,
+    workload: int,
+    checked: bool,
+    evict: bool = True,
+    draw: Draw | None = None,
+    renew: bool = False,
+) -> int:
     """Time one call; with no other arm to compare with, the oracle alone answers for its output."""
-    draw = bench.drawer.draw(workload)
-    elapsed = arm.call(workload, draw, evict=evict)
+    draw = draw or bench.drawer.draw(workload)
+    elapsed = arm.call(workload, draw, evict=evict, renew=renew)
     outputs: Outputs = arm.outputs(workload)
     if checked or bench.audited(workload, elapsed) or bench.oracle_is_cheap(workload, elapsed):
         result = bench.judge(workload, outputs, bench.answer(workload, draw))
         if not result.ok:
-            raise SolutionFault(result.reason or "wrong_result", result.detail, workload)
+            raise SolutionFault(
+                result.reason or "wrong_result",
+                result.detail if draw.kind == "own" else f"with {draw.kind}: {result.detail}",
+                workload,
+            )
     return elapsed

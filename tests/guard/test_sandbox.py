@@ -78,14 +78,14 @@ def test_a_runner_reads_no_file_of_the_host(lab: Laboratory, tmp_path: Path) -> 
 def test_a_runner_writes_only_to_its_scratch_folder(lab: Laboratory, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     places = [str(tmp_path), "/tmp", "/dev/shm", "/usr", "/", sys.prefix, str(lab.folder)]
-    places += [os.path.dirname(__file__), "/proc/self", "/solutions", "/scratch", "/scratch/record"]
+    places += [os.path.dirname(__file__), "/proc/self", "/solutions", "/scratch"]
     source = (
         "import os\n"
         "def changed(place):\n"
         "    before = os.stat(place).st_mode\n"
         "    os.chmod(place, 0)\n"
         "    return 1 / 0 if os.stat(place).st_mode == before else 'changed'\n"
-        f"for place in {places!r} + [os.path.dirname(__file__)]:\n"
+        f"for place in {places!r} + [os.path.dirname(__file__), os.path.dirname(os.getcwd())]:\n"
         "    attempt('write ' + place, lambda: open(place + '/planted', 'w').close())\n"
         "    attempt('make ' + place, lambda: os.mkdir(place + '/planted'))\n"
         "    attempt('mode ' + place, lambda: changed(place))\n"
@@ -182,6 +182,8 @@ def test_a_runner_makes_no_mount_namespace_or_kernel_helper(lab: Laboratory) -> 
         "perf": 298,
         "uring": (425, 8),
         "userfaultfd": (323, 1),
+        "timer": (222, 1, 0, 0),
+        "timer file": (283, 1, 0),
         "keyctl": (250, 0, -3, 0),
         "shmget": (29, 0, 4096, 0o1666),
         "semget": (64, 0, 1, 0o1666),
@@ -196,6 +198,19 @@ def test_a_runner_makes_no_mount_namespace_or_kernel_helper(lab: Laboratory) -> 
         for name, number in numbers.items()
     )
     refused(told(lab.fault(source + "tell()\n")))
+
+
+def test_a_runner_cannot_tell_which_role_it_plays_from_where_it_runs(lab: Laboratory) -> None:
+    results = lab.told(
+        "import os\n"
+        "attempt('folder', os.getcwd)\n"
+        "attempt('mounts', lambda: [line.split()[4] for line in open('/proc/self/mountinfo')"
+        " if '/scratch/' in line.split()[4]])\n"
+        "attempt('environment', lambda: os.environ['TMPDIR'])\ntell()\n"
+    )
+    for said in results.values():
+        assert "worked" in said
+        assert not any(role in said for role in ("record", "candidate", "anchor")), said
 
 
 def test_a_runner_has_no_capability_and_wins_none(lab: Laboratory) -> None:
