@@ -2,7 +2,7 @@
 # how: every open descriptor is named, and read or mapped where it can be.
 # problem: sine
 # record: sine.py
-# succeeds-if: it raises PEEKED with a descriptor other than its log, its own socket and /dev/null
+# succeeds-if: it raises PEEKED with a descriptor other than its log, its own buffers, its own socket and /dev/null
 import os
 
 import torch
@@ -13,7 +13,7 @@ for name in os.listdir("/proc/self/fd"):
         target = os.readlink(f"/proc/self/fd/{name}")
     except OSError:
         continue
-    own = ("/dev/null", "/memfd:log", "socket:", "/proc/")
+    own = ("/dev/null", "/memfd:log", "/memfd:kernelarc", "socket:", "/proc/")
     if not target.startswith(own) and "kernelarc_solution" not in target:
         FOUND.append(f"{name}: {target}")
 
