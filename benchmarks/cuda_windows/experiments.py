@@ -270,35 +270,45 @@ def read_only(device: Device, nursery: Nursery, raw: dict[str, Any]) -> Rows:
 
 def triggers(device: Device, nursery: Nursery, raw: dict[str, Any], calls: int) -> Rows:
     """E6: the record's windows while the other arm has work behind a trigger."""
-    sets = [Buffers("rms:4096") for _ in range(2)]
-    record, other = (Arm(device, nursery, one) for one in sets)
     rows: Rows = []
-    for case in ("nothing", "waits, not fired", "memory fired before", "timer"):
+    for case in ("nothing", "timer", "waits, not fired", "fired before"):
+        sets = [Buffers("rms:4096") for _ in range(2)]
+        record, other = (Arm(device, nursery, one) for one in sets)
         taken: list[dict[str, float]] = []
-        for _ in range(calls):
-            cheat = {"nothing": "", "timer": "trigger_timer"}.get(case, "trigger_memory")
-            if case != "nothing":
-                other.set_trigger(False)
-                other.queue(cheat=cheat)
-                other.let_go()  # its call ends; what it left behind stays queued
-            if case == "memory fired before":
-                other.set_trigger(True)
-            taken.append(record.window("strict-cold"))
-            if case != "nothing":
-                other.set_trigger(True)
-                other.resume()
-        raw[f"E6 {case}"] = taken
         row: dict[str, Any] = {"the other arm": case}
-        row |= {
-            name: [*quartiles([one[name] for one in taken]), max(one[name] for one in taken)]
-            for name in ("us", "after_go_us", "events_us")
-        }
+        try:
+            for index in range(calls + 3):
+                seen = _beside(record, other, case)
+                if index >= 3:
+                    taken.append(seen)
+        except Late as late:
+            row["outcome"] = str(late)
+        raw[f"E6 {case}"] = taken
+        for name in ("us", "go_us", "after_go_us", "events_us") if len(taken) > 1 else ():
+            values = [one[name] for one in taken]
+            row[name] = [*quartiles(values), max(values)]
         rows.append(row)
-    record.close()
-    other.close()
-    for one in sets:
-        one.close()
+        record.close()
+        other.close()
+        for one in sets:
+            one.close()
     return rows
+
+
+def _beside(record: Arm, other: Arm, case: str) -> dict[str, float]:
+    """Time one window of the record after a call of the other arm that left something behind."""
+    if case == "nothing":
+        return record.window("strict-cold")
+    other.set_trigger(False)
+    if not other.queue(cheat="trigger_timer" if case == "timer" else "trigger_memory"):
+        raise Late("the other arm did not stop")
+    other.let_go()  # its call ends; what it left behind stays queued
+    if case == "fired before":
+        other.set_trigger(True)
+    seen = record.window("strict-cold")
+    other.set_trigger(True)
+    other.resume()
+    return seen
 
 
 def carriers(device: Device, nursery: Nursery, raw: dict[str, Any], pairs: int) -> Rows:
