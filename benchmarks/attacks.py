@@ -42,13 +42,20 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as cache:
         calibrations: dict[str, Any] = {}
-        for attack in chosen:
-            for _ in range(options.repeat):
-                begin = time.monotonic()
-                with Guard(Path(cache)) as guard:
-                    row = judged(guard, attack, calibrations)
-                rows.append(row | {"seconds": round(time.monotonic() - begin, 1)})
-                print_row(rows[-1])
+        guard = Guard(Path(cache))
+        for attack in chosen * options.repeat:
+            begin = time.monotonic()
+            try:
+                row = judged(guard, attack, calibrations)
+            except (AssertionError, BrokenPipeError) as error:
+                # One guard for all, so that what an attack leaves behind would meet the next one.
+                row = {"attack": attack.name, "op": "", "verdict": "guard lost", "reason": ""}
+                row["detail"] = str(error)
+                guard.process.kill()
+                guard = Guard(Path(cache))
+            rows.append(row | {"seconds": round(time.monotonic() - begin, 1)})
+            print_row(rows[-1])
+        guard.close()
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
