@@ -59,7 +59,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class _Limits:
+class Limits:
     """What holds a compiler."""
 
     seconds: float
@@ -95,7 +95,7 @@ def build(
     started = time.monotonic()
     cache_dir.mkdir(parents=True, exist_ok=True)
     if solution.is_native:
-        job = _Limits(seconds, memory_bytes, sandbox)
+        job = Limits(seconds, memory_bytes, sandbox)
         return _build_native(solution, cache_dir, job, started)
     return _place_python(solution, cache_dir, seconds, started)
 
@@ -116,7 +116,7 @@ def _place_python(solution: Solution, cache_dir: Path, seconds: float, started: 
     return Built(root / solution.entry_file, root, digest, [], took, cached)
 
 
-def _build_native(solution: Solution, cache_dir: Path, limits: _Limits, started: float) -> Built:
+def _build_native(solution: Solution, cache_dir: Path, limits: Limits, started: float) -> Built:
     toolchain = find_toolchain()
     if toolchain is None:
         raise BuildFailed(
@@ -184,17 +184,39 @@ def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
     return flags
 
 
-def _compile(solution: Solution, work: Path, command: list[str], limits: _Limits) -> None:
+def _compile(solution: Solution, work: Path, command: list[str], limits: Limits) -> None:
     """Compile the sources into the work folder; raises BuildFailed."""
     _write_sources(work, solution)
     if solution.binding == "dlpack":
         shutil.copy(_LOOP, work / _LOOP.name)
-    inside = _WORK if limits.sandbox.bubblewrap else str(work)
+    mapped = f"-ffile-prefix-map={_inside(work, limits.sandbox)}=."
+    answer = run_in_builder([*command, mapped], work, limits)
+    seconds = limits.seconds
+    output: str = answer["output"]
+    messages = read_messages(output, _SOURCES, solution.entry_file)
+    if answer["returncode"] is None:
+        raise BuildFailed("timeout", f"the compiler took more than {seconds:g} s", messages)
+    if answer["returncode"] != 0 or not (work / _BINARY).is_file():
+        raise BuildFailed("build_failed", _why(messages, output, answer["returncode"]), messages)
+    (work / "messages.json").write_bytes(_MESSAGES.dump_json(messages))
+
+
+def _inside(work: Path, sandbox: Sandbox) -> str:
+    """Return where a builder sees its work folder."""
+    return _WORK if sandbox.bubblewrap else str(work)
+
+
+def run_in_builder(command: list[str], work: Path, limits: Limits) -> dict[str, Any]:
+    """Run a command as a builder runs its compiler: in the folder `work`, and writing to it alone.
+
+    The answer is that of `compile_job.run_job`.
+    """
+    inside = _inside(work, limits.sandbox)
     with tempfile.TemporaryDirectory(prefix="compile-", dir=work.parent) as private:
         temporary = "/tmp" if limits.sandbox.bubblewrap else private
-        answer = _run_job(
+        return _run_job(
             {
-                "command": [*command, f"-ffile-prefix-map={inside}=."],
+                "command": command,
                 "cwd": inside,
                 "env": {
                     "PATH": os.environ.get("PATH", os.defpath),
@@ -212,14 +234,6 @@ def _compile(solution: Solution, work: Path, command: list[str], limits: _Limits
             limits.sandbox,
             work,
         )
-    seconds = limits.seconds
-    output: str = answer["output"]
-    messages = read_messages(output, _SOURCES, solution.entry_file)
-    if answer["returncode"] is None:
-        raise BuildFailed("timeout", f"the compiler took more than {seconds:g} s", messages)
-    if answer["returncode"] != 0 or not (work / _BINARY).is_file():
-        raise BuildFailed("build_failed", _why(messages, output, answer["returncode"]), messages)
-    (work / "messages.json").write_bytes(_MESSAGES.dump_json(messages))
 
 
 def _why(messages: Sequence[BuildMessage], output: str, returncode: int) -> str:

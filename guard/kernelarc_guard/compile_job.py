@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from kernelarc_guard import landlock
+from kernelarc_guard import landlock, seccomp
 from kernelarc_guard.confinement import DEVICES, Confinement, drop_capabilities
 
 _CHUNK = 1 << 16
@@ -98,8 +98,11 @@ def _limit(job: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     drop_capabilities()
     confinement = Confinement.from_json(job["confinement"])
+    landlock.no_new_privileges()
     if confinement.kind != "none":
         landlock.restrict(confinement.readable, job["writable"], DEVICES)
+    if seccomp.supported():
+        seccomp.install(os.getpid(), confinement.abi < landlock.SIGNAL_SCOPE_ABI)
 
 
 def main() -> None:

@@ -83,6 +83,9 @@ _DENIED: Final = {
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
+    "inotify_add_watch": (254, 27),
+    # Landlock does not know sockets that have a path, a container engine's or an agent's for example.
+    "connect": (42, 203),
     # Memory that outlives a process or is shared by name.
     "shmget": (29, 194),
     "shmat": (30, 196),
@@ -121,11 +124,13 @@ _SIGNALS: Final = {
     "rt_tgsigqueueinfo": (297, 240),
 }
 _PIDFD_SEND_SIGNAL: Final = (424, 424)
-_CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)
+_CLONE, _CLONE3, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (41, 198), (53, 199)
 _SCHED_SETAFFINITY, _PRLIMIT, _SETRLIMIT = (203, 122), (302, 261), (160, 164)
 _FCNTL, _IOCTL = (72, 25), (16, 29)
 _NEW_NAMESPACE_OR_PARENT: Final = 0x7E020000 | 0x00008000
 _AF_UNIX: Final = 1
+_DATAGRAM: Final = 2
+"""This bit is set in the types of all sockets that may send to others than their peer."""
 _F_SETOWN, _F_SETOWN_EX, _FIOSETOWN, _SIOCSPGRP, _TIOCSTI = 8, 15, 0x8901, 0x8902, 0x5412
 
 _SET_MODE_FILTER: Final = 1
@@ -141,6 +146,12 @@ LABEL: Final = resource.RLIMIT_MSGQUEUE
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+
+
+def denied() -> dict[str, int]:
+    """Return the calls that a filter refuses whatever their arguments, with this machine's numbers."""
+    numbers = {name: call[_COLUMN[platform.machine()]] for name, call in _DENIED.items()}
+    return {name: number for name, number in numbers.items() if number >= 0}
 
 
 def supported() -> bool:
@@ -240,6 +251,8 @@ def program(pid: int, own_signals_only: bool) -> bytes:
     code.answer(_CLONE3, errno.ENOSYS)
     code.with_bits(_CLONE, 0, _NEW_NAMESPACE_OR_PARENT)
     code.unless(_SOCKET, 0, (_AF_UNIX,))
+    for call in (_SOCKET, _SOCKETPAIR):
+        code.with_bits(call, 1, _DATAGRAM)
     # Cores are given from outside: an honest kernel that pins itself goes on, where it is.
     code.answer(_SCHED_SETAFFINITY, 0)
     code.unless(_PRLIMIT, 0, (0, pid))
