@@ -103,7 +103,7 @@ class Guard:
 
     def __init__(self, cache: Path, *arguments: str, **environment: str) -> None:
         """Start it; builds are cached in `cache`."""
-        self._cache = cache
+        self.cache = cache
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-m", "kernelarc_guard", *arguments],
             env={**os.environ, **environment},
@@ -142,7 +142,7 @@ class Guard:
         body = {
             "id": "r1",
             "op": op,
-            "cache_dir": str(self._cache),
+            "cache_dir": str(self.cache),
             "schedule": SCHEDULE,
             "problem": problem(),
             "parameters": PARAMETERS,

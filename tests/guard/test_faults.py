@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from guard_process import REFERENCE, SCHEDULE, Guard, cpp, python
 from laboratory import Laboratory
 
+from benchmarks.leftovers import snapshot
 from kernelarc_guard.faults import SolutionFault
-from kernelarc_guard.processes import descendants
 from kernelarc_guard.protocol import Result
 
 RUN = "\n\ndef run(x, scale):\n    return torch.tanh(x) * scale\n"
@@ -101,7 +100,7 @@ WHILE_RUNNING = {
         "crashed",
     ),
     "stop in C": (
-        "#include <signal.h>\n" + IN_C.replace("BODY", "raise(SIGSTOP);"),
+        "#include <signal.h>\n" + IN_C.replace("BODY", "raise(19);"),
         "tampering",
     ),
     "throw in C": (IN_C.replace("BODY", "throw 1;"), "crashed"),
@@ -147,7 +146,7 @@ def test_a_fork_bomb_is_held_and_swept_away(guard: Guard) -> None:
     assert result.reason in ("timeout", "limit_passed", "crashed"), result.detail
     assert _spent(result) < LATE + 20
     _unharmed(guard)
-    assert len(_family(guard)) < 10
+    assert len(snapshot(guard.process.pid, guard.cache).processes) < 10
 
 
 def test_output_that_is_no_text_is_told_and_judged(guard: Guard) -> None:
@@ -247,12 +246,15 @@ def test_memory_of_many_processes_together_is_bounded(lab: Laboratory) -> None:
 
 def test_nothing_is_left_behind(guard: Guard) -> None:
     _unharmed(guard)
-    before = _family(guard)
+    before = snapshot(guard.process.pid, guard.cache)
     for source, _ in AT_IMPORT.values():
         if "sleep(600)" not in source and "while True:\n    pass" not in source:
             judged(guard, python("import torch\n" + source + RUN))
     _unharmed(guard)
-    assert _family(guard) == before
+    after = snapshot(guard.process.pid, guard.cache)
+    assert (after.processes, after.files, after.unexpected) == (before.processes, before.files, ())
+    assert after.descriptors <= before.descriptors + 2
+    assert after.resident < before.resident + (256 << 20)
 
 
 def test_the_guards_own_files_and_groups_go_with_it(tmp_path: Path) -> None:
@@ -294,15 +296,3 @@ def _unharmed(guard: Guard) -> None:
 def _spent(result: Result) -> float:
     """Return the seconds of all stages: without the time another process held the device."""
     return sum(stage.seconds for stage in result.stages.values())
-
-
-def _family(guard: Guard) -> list[str]:
-    """Return the names of all processes below the guard, its two nurseries being up."""
-    limit = time.monotonic() + 20
-    while True:
-        names = []
-        for pid in descendants(guard.process.pid):
-            with suppress(FileNotFoundError, ProcessLookupError):
-                names.append(Path(f"/proc/{pid}/comm").read_text().strip())
-        if names.count("python") >= 2 or time.monotonic() > limit:
-            return sorted(names)
