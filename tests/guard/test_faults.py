@@ -100,7 +100,7 @@ WHILE_RUNNING = {
         "crashed",
     ),
     "stop in C": (
-        "#include <signal.h>\n" + IN_C.replace("BODY", "raise(19);"),
+        "#include <signal.h>\n" + IN_C.replace("BODY", "volatile int number = 19; raise(number);"),
         "tampering",
     ),
     "throw in C": (IN_C.replace("BODY", "throw 1;"), "crashed"),
