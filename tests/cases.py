@@ -131,6 +131,14 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             dtype="bfloat16",
             tolerance=(0.15, 0.02),
         ),
+        make_problem(
+            "spread",
+            {"x": _MATRIX},
+            ["r", "c"],
+            "    return torch.softmax(x, -1)\n",
+            [{"r": rows, "c": 40} for rows in range(3, 13)],
+            tolerance=(1e-4, 1e-4),
+        ),
         make_problem("add_up", {"x": (["n"], _F32)}, [], "    return x.sum()\n", [{"n": 50_000}]),
         make_problem(
             "append",

@@ -6,12 +6,14 @@ from typing import Final
 
 import torch
 
-from kernelarc_guard.dtypes import torch_dtype
+from kernelarc_guard.definition import Definition
+from kernelarc_guard.draw import freedom
+from kernelarc_guard.dtypes import is_float, torch_dtype
 from kernelarc_guard.inputs import InputError, Value, make_inputs, redrawn
 from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.problem import Problem, ProblemError
 from kernelarc_guard.tolerance import compare
-from kernelarc_guard.workload import Workload
+from kernelarc_guard.workload import RANDOM, Workload
 
 _SEEDS: Final = (11, 12, 13)
 
@@ -32,6 +34,7 @@ def check_problem(problem: Problem) -> list[str]:
         notes = _agrees_with_itself(problem, oracle, workloads[0])
         _refuses_zeros(problem, oracle, workloads)
         notes += _depends_on_inputs(problem, oracle, workloads)
+        notes += _constant_inputs(problem, workloads[0])
     except (OracleError, InputError) as error:
         raise ProblemError(f"definition.json: {error}") from None
     return [*oracle.observations, *notes]
@@ -147,6 +150,32 @@ def _depends_on_inputs(problem: Problem, oracle: Oracle, workloads: list[Workloa
     raise ProblemError(
         "workloads: other inputs never change the outputs by more than the tolerance"
     )
+
+
+def _constant_inputs(problem: Problem, workload: Workload) -> list[str]:
+    """Note inputs with the same values in every draw that nothing varies: a kernel may leave them out."""
+    first, *others = (_inputs(problem, workload, seed) for seed in _SEEDS)
+    if all(_same(first, other) for other in others):
+        return []  # of fixed inputs another note tells
+    return [
+        f"constant_input: {name} has the same values for every seed, and no others are known to be"
+        " legal: a kernel that relies on them is not found out"
+        for name, value in first.items()
+        if isinstance(value, torch.Tensor)
+        and value.numel() > 1
+        and all(_same({name: value}, {name: other[name]}) for other in others)
+        and not _varied(problem.definition, workload, name, value)
+    ]
+
+
+def _varied(definition: Definition, workload: Workload, name: str, value: torch.Tensor) -> bool:
+    said = definition.kernelarc.distributions
+    if isinstance(said, dict):
+        return bool(said.get(name))
+    if said is not None:
+        return bool(said) and is_float(value.dtype)
+    drawn = workload.inputs.get(name, RANDOM).type == "random"
+    return drawn and freedom(name, definition.inputs[name], tuple(value.shape)) != "fixed"
 
 
 def _same(first: dict[str, Value], second: dict[str, Value]) -> bool:

@@ -82,8 +82,15 @@ def _spiked(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     places = torch.randint(flat.numel(), (count,), generator=generator)
     if _pick(generator, 2):
         places[-1] = flat.numel() - 1  # sums that stop early miss the last one
-    flat[places] = flat[places] * 2.0**7
+    spikes = flat[places]
+    # Far enough that an exponential leaves float64 too, not only float32.
+    size = spikes.abs().clamp_min(_usual(flat)) * 2.0**10
+    flat[places] = torch.sign(spikes) * size
     return flat.reshape(values.shape)
+
+
+def _usual(flat: torch.Tensor) -> float:
+    return float(flat.abs().nan_to_num_(nan=0.0, posinf=0.0).mean())
 
 
 def _structured(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
