@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 
 from kernelarc_guard.problem import Definition, Problem, TensorSpec, Workload
+from kernelarc_guard.solution import make_solution
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.settings import CampaignSettings
@@ -41,6 +42,18 @@ def make_settings(**changes: object) -> CampaignSettings:
 
 def make_campaign(folder: Path, **changes: object) -> list[tuple[str, str]]:
     return Host.create(folder, make_settings(**changes), make_problem(), None)
+
+
+def make_campaign_with_seed(folder: Path, **changes: object) -> list[tuple[str, str]]:
+    """Make a campaign whose seed is not the reference, which is then judged as a line to beat."""
+    spec = {
+        "languages": ["pytorch"],
+        "entry_point": "slow.py::run",
+        "destination_passing_style": False,
+    }
+    sources = [{"path": "slow.py", "content": kernel(1)}]
+    seed = make_solution({"name": "slow", "definition": "add", "spec": spec, "sources": sources})
+    return Host.create(folder, make_settings(**changes), make_problem(), seed)
 
 
 def kernel(number: int, body: str = "x + y") -> str:

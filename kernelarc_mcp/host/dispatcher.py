@@ -187,23 +187,23 @@ class Dispatcher:
         self._duties.calibrated(result)
 
     async def _judge_baseline(self, guard: GuardClient) -> None:
-        request = self._judge.baseline_request("baseline-reference", self._cache)
-        if request is None:
+        plan = self._judge.baseline(self._cache)
+        if plan is None:
             return
         self._judge.note("The reference is being judged as a line to beat.")
         deaths = 0
         while True:
             try:
-                result = await guard.judge(request, deadline=self._deadline)
+                result = await guard.judge(plan.request, deadline=self._deadline)
             except GuardError as error:
                 deaths += 1
                 if deaths > MAX_RESTARTS:
                     # A line to beat is worth having, but no reason to judge nobody.
-                    self._judge.baselined("reference", None, f"The guard {error}.")
+                    self._judge.baselined(plan, None, f"The guard {error}.")
                     return
             else:
                 detail = result.detail or "The reference, run as a solution, against the seed."
-                self._judge.baselined("reference", result, detail)
+                self._judge.baselined(plan, result, detail)
                 return
 
     async def _judge_claim(self, guard: GuardClient, claim: Claim) -> None:

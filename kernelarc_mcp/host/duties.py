@@ -125,9 +125,8 @@ class Duties:
                 return None
             record = state.record.ticket
             known = solution_of(self._campaign, state, record)
-            stake = settings.parameters.fraction * min(state.wealth.values())
             number = len(state.canaries)
-            goal = decide.goal(settings.parameters, calibration, stake)
+            goal = decide.goal(settings.parameters, calibration, state.least_stake)
             planted = min(goal, 100.0) if number % 2 else 0.0
             request = self._requests.compare(
                 f"canary-{number + 1}",

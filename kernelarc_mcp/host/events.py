@@ -204,6 +204,8 @@ class Baselined(Model):
     """None where the guard could not judge it."""
     detail: str
     machine: str
+    asked_after: int | None = Field(default=None, ge=1)
+    """The newest row when the guard was asked: its stake is from there. None: the row before."""
 
 
 class Concluded(Model):

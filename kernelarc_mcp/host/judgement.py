@@ -47,6 +47,16 @@ class Claim:
     known_binaries: dict[str, str]
 
 
+@dataclass(frozen=True)
+class BaselinePlan:
+    """A known solution that is to be judged as a line to beat."""
+
+    name: str
+    asked_after: int
+    """Row that the request is made on; agents may join while the guard is at it."""
+    request: Screen
+
+
 def _short(message: str) -> str:
     """Return a message as it is shown, with a mark where it was cut."""
     return message if len(message) <= MESSAGE else message[: MESSAGE - 6] + " [...]"
@@ -162,13 +172,18 @@ class Judge:
                 writer.append(cut, claim.agent, claim.ticket)
         self._restore(claim)
 
-    def baselined(self, name: str, result: Result | None, detail: str) -> None:
+    def baselined(self, plan: BaselinePlan, result: Result | None, detail: str) -> None:
         """Store what a known solution was judged like."""
         with self.campaign.journal.writing() as writer:
-            if name not in writer.state.baselined:
-                writer.append(
-                    Baselined(name=name, result=result, detail=detail, machine=self._machine)
+            if plan.name not in writer.state.baselined:
+                done = Baselined(
+                    name=plan.name,
+                    result=result,
+                    detail=detail,
+                    machine=self._machine,
+                    asked_after=plan.asked_after,
                 )
+                writer.append(done)
 
     def progress(self, ticket: str, progress: Progress, *, confirming: bool = False) -> None:
         """Show a sign of life to every process; no part of the ledger."""
@@ -184,20 +199,20 @@ class Judge:
         """Say to everybody why nothing is judged at the moment; empty: all is well."""
         self._write_progress("", None, 0, message)
 
-    def baseline_request(self, identity: str, cache_dir: str) -> Screen | None:
-        """Return the request that judges the reference as a baseline, or None where it was."""
+    def baseline(self, cache_dir: str) -> BaselinePlan | None:
+        """Return how the reference is judged as a baseline, or None where it was."""
         with self.campaign.journal.reading() as state:
             reference = state.campaign.reference
             if reference is None or "reference" in state.baselined:
                 return None
-            stake = self.campaign.settings.parameters.fraction * min(state.wealth.values())
-            return self.campaign.requests(cache_dir).screen(
-                identity,
+            request = self.campaign.requests(cache_dir).screen(
+                "baseline-reference",
                 state.campaign.seed,
                 reference,
                 calibration=state.calibration,
-                stake=stake,
+                stake=state.least_stake,
             )
+            return BaselinePlan("reference", state.seq, request)
 
     def screen_request(self, claim: Claim, cache_dir: str) -> Screen:
         """Return the request for a claim's screen."""

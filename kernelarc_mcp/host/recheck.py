@@ -63,10 +63,7 @@ def recheck(
         return [f"the pairs cannot be decided on: {error}"]
     findings = []
     if again != decision:
-        findings.append(
-            f"its pairs give {again.outcome} ({again.mean_percent:+.3f} %), it records"
-            f" {decision.outcome} ({decision.mean_percent:+.3f} %)"
-        )
+        findings.append(f"its pairs and the stake then give {_difference(again, decision)}")
     try:
         findings += _anchor_findings(result, weights)
         denied = _contradicted(result, again, weights)
@@ -77,6 +74,20 @@ def recheck(
     if result.verdict == "KEEP" and len(result.apart) != ROUNDS:
         findings.append(f"a KEEP takes {ROUNDS} rounds with the arms in separate lifetimes")
     return findings
+
+
+def _difference(again: Decision, recorded: Decision) -> str:
+    """Name every field of two decisions that differs, with both values."""
+    differing = [
+        (name, getattr(again, name), getattr(recorded, name))
+        for name in Decision.model_fields
+        if getattr(again, name) != getattr(recorded, name)
+    ]
+    # The sentence only repeats the numbers: it is named where nothing else differs.
+    numbers = [one for one in differing if one[0] != "detail"] or differing
+    return "; ".join(
+        f"{name} {given!r}, where {said!r} is recorded" for name, given, said in numbers
+    )
 
 
 def _anchor_findings(result: Result, weights: Sequence[float]) -> list[str]:

@@ -220,6 +220,7 @@ def _judging(state: CampaignState, event: Event, body: Judging) -> None:
     attempt.against = body.against
     attempt.machine = body.machine
     attempt.planned_stake = body.stake
+    attempt.calibration = state.calibration
     attempt.screen = attempt.confirmation = attempt.respread = None
     state.agents[attempt.agent].served = event.seq
 
@@ -434,6 +435,8 @@ def _drafting(state: CampaignState, event: Event, body: Drafting) -> None:
 
 def _baselined(state: CampaignState, event: Event, body: Baselined) -> None:
     expect(event, body.name not in state.baselined, "judged twice")
+    asked = event.seq - 1 if body.asked_after is None else body.asked_after
+    expect(event, asked < event.seq, f"asked after row {asked}, which comes later")
     state.baselined.add(body.name)
     decision = body.result.decision if body.result is not None else None
     speedup = None if decision is None else decision.speedup

@@ -64,6 +64,8 @@ class Attempt:
     against: str = ""
     machine: str = ""
     planned_stake: float = 0.0
+    calibration: Calibration | None = None
+    """The campaign's when it was claimed: what it is judged with, whatever comes in between."""
     reserved: float | None = None
     """Stake that is out while a confirmation runs."""
     deaths: int = 0
@@ -213,6 +215,11 @@ class CampaignState:
     def stake_of(self, agent: str) -> float:
         """Return what a confirmation by this agent would risk now."""
         return self.campaign.settings.parameters.fraction * self.wealth[self.share_of(agent)]
+
+    @property
+    def least_stake(self) -> float:
+        """Return the least that a confirmation by anybody would risk now."""
+        return self.campaign.settings.parameters.fraction * min(self.wealth.values())
 
     def limit_reached(self, now: str) -> str:
         """Return which limit on time has been reached, in words, or an empty string."""

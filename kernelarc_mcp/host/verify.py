@@ -7,6 +7,7 @@ import hashlib
 import sqlite3
 from pathlib import Path
 
+from kernelarc_guard.decide import Calibration
 from kernelarc_guard.problem import ProblemError, read_problem
 from kernelarc_guard.protocol import Result
 from kernelarc_mcp.host.campaign import PROBLEM, Campaign
@@ -30,6 +31,7 @@ from kernelarc_mcp.host.events import (
 from kernelarc_mcp.host.gate import refuse
 from kernelarc_mcp.host.journal import Journal
 from kernelarc_mcp.host.ledger import Ledger
+from kernelarc_mcp.host.moments import Moments
 from kernelarc_mcp.host.recheck import (
     Held,
     overlaps,
@@ -105,6 +107,7 @@ class _Replay:
         self.complete = False
         self._folder = folder
         self._ledger = ledger
+        self._moments = Moments()
         self._gate: dict[str, Settled | None] = {}
         self._campaign: Campaign | None = None
 
@@ -133,15 +136,7 @@ class _Replay:
             case Settled():
                 self._settled(event, event.body)
             case Baselined() if event.body.result is not None:
-                settings = self.state.campaign.settings
-                stake = settings.parameters.fraction * min(self.state.wealth.values())
-                weights = self.state.campaign.problem.weights()
-                found = recheck(event.body.result, weights, settings.parameters, stake)
-                created = self.state.campaign
-                reference = created.reference or created.seed
-                found += recheck_limit(event.body.result, created.problem, reference)
-                self._find(event, found)
-                self._hold(event, event.body.machine)
+                self._baselined(event, event.body, event.body.result)
             case Calibrated():
                 created = self.state.campaign
                 device, parameters = created.settings.device, created.settings.parameters
@@ -152,15 +147,18 @@ class _Replay:
                 pass
 
     def _after(self, event: Event) -> None:
+        self._moments.note(self.state)
         match event.body:
             case Submitted():
                 self._submitted(event, self.state.attempts[event.submission])
             case Screened():
                 attempt = self.state.attempts[event.submission]
-                self._judged(event, event.body, attempt.machine, attempt.planned_stake)
+                self._judged(event, event.body, attempt.planned_stake, attempt.calibration)
             case Confirmed():
                 attempt = self.state.attempts[event.submission]
-                self._judged(event, event.body, attempt.machine, attempt.reserved or 0.0)
+                screen = attempt.screen.calibration if attempt.screen is not None else None
+                judged_with = attempt.calibration or screen
+                self._judged(event, event.body, attempt.reserved or 0.0, judged_with)
             case Remeasured() | Canary():
                 self._hold(event, event.body.machine)
             case _:
@@ -240,16 +238,33 @@ class _Replay:
                 ],
             )
 
-    def _judged(self, event: Event, body: Screened | Confirmed, machine: str, stake: float) -> None:
+    def _baselined(self, event: Event, body: Baselined, result: Result) -> None:
+        asked = self._moments.at(event.seq - 1 if body.asked_after is None else body.asked_after)
+        created = self.state.campaign
+        parameters = created.settings.parameters
+        found = recheck(result, created.problem.weights(), parameters, asked.least_stake)
+        if not stands_for(asked.calibration, result):
+            found.append("it was decided with another calibration than the campaign's then")
+        found += recheck_limit(result, created.problem, created.reference or created.seed)
+        self._find(event, found)
+        self._hold(event, body.machine)
+
+    def _judged(
+        self,
+        event: Event,
+        body: Screened | Confirmed,
+        stake: float,
+        calibration: Calibration | None,
+    ) -> None:
         campaign = self.state.campaign
         weights = campaign.problem.weights()
         found = recheck(body.result, weights, campaign.settings.parameters, stake)
         found += recheck_inputs(body.result, campaign.problem)
         found += self._limit(event, body.result)
-        if not stands_for(self.state.calibration, body.result):
-            found.append("it was decided with another calibration than the campaign's")
+        if not stands_for(calibration, body.result):
+            found.append("it was decided with another calibration than when it was claimed")
         self._find(event, found)
-        self._hold(event, machine)
+        self._hold(event, self.state.attempts[event.submission].machine)
 
     def _limit(self, event: Event, result: Result) -> list[str]:
         assert self._campaign is not None

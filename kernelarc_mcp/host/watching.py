@@ -167,7 +167,10 @@ def apply_calibrated(state: CampaignState, event: Event, body: Calibrated) -> No
     again = state.calibration is None or state.calibration_asked is not None
     expect(event, again, "nobody asked for another calibration")
     state.calibration, state.calibration_machine = calibration, body.description
-    state.calibration_asked = None
+    asked = state.calibration_asked
+    # One that was asked for while another ran is still due.
+    if asked is None or calibration.nurseries == [asked.pairs] * asked.nurseries:
+        state.calibration_asked = None
     state.canaries_before = len(state.canaries)
     if not calibration.biased:
         state.quarantined = ""

@@ -14,15 +14,12 @@ import pytest
 from filelock import Timeout
 from host_places import (
     judge_all,
-    kernel,
     make_campaign,
-    make_problem,
-    make_settings,
+    make_campaign_with_seed,
     opened,
     planned,
 )
 
-from kernelarc_guard.solution import make_solution
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
@@ -176,20 +173,7 @@ def test_the_plateau_forces_a_draft_that_must_be_new(tmp_path: Path, guard: str)
 
 def test_the_reference_is_judged_once_as_a_line_to_beat(tmp_path: Path, guard: str) -> None:
     folder = tmp_path / "campaign"
-    problem = make_problem()
-    slow = make_solution(
-        {
-            "name": "slow",
-            "definition": "add",
-            "spec": {
-                "languages": ["pytorch"],
-                "entry_point": "slow.py::run",
-                "destination_passing_style": False,
-            },
-            "sources": [{"path": "slow.py", "content": kernel(1)}],
-        }
-    )
-    Host.create(folder, make_settings(), problem, slow)
+    make_campaign_with_seed(folder)
     judge_all(folder, guard)
     judge_all(folder, guard)
     with opened(folder) as host:
