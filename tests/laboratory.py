@@ -69,7 +69,10 @@ class Laboratory:
 
     def start(self, source: str, slot: int = 1, **schedule: Any) -> Arm:
         """Fork a runner of a value-returning solution; raises SolutionFault."""
-        solution = Solution.model_validate(python(source))
+        return self.run(Solution.model_validate(python(source)), slot, **schedule)
+
+    def run(self, solution: Solution, slot: int = 1, **schedule: Any) -> Arm:
+        """Build any solution and fork a runner of it; raises SolutionFault."""
         built = build(
             solution, self.folder / "cache", seconds=60, memory_bytes=4 << 30, sandbox=self.sandbox
         )

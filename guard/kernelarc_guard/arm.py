@@ -25,6 +25,7 @@ _LOG_BYTES = 16 << 20
 """What a runner may print in its life; the next write fails with EPERM."""
 _TAIL_BYTES = 2_000
 _REPLY_SECONDS = 5.0
+_ALL_MARKED = (1 << control.MAX_MARKED) - 1
 
 
 class Arm:
@@ -55,6 +56,9 @@ class Arm:
                 f"outputs {', '.join(drawer.scalar_outputs)} are Python numbers: "
                 "only a value-returning solution can give them",
             )
+        # Only a torch tensor has a version to know what changed by; others must look, as they will
+        # have to where there is no guard.
+        self._versions = not solution.is_native and "numpy" not in solution.spec.languages
         self._note = note
         self._call = 0
         self._first: set[int] = set()
@@ -106,7 +110,7 @@ class Arm:
                 self._call,
                 control.RUN,
                 workload,
-                _marks(buffers, rewritten),
+                _marks(buffers, rewritten) if self._versions else _ALL_MARKED,
                 hold * control.HOLD | renew * control.RENEW,
             )
         )
