@@ -2,19 +2,22 @@
 # how: every readable mapping of the process itself is searched for tell-tale words.
 # problem: sine
 # record: sine.py
-# succeeds-if: it raises PEEKED with a secret (words of this file do not count)
+# succeeds-if: it raises PEEKED with a secret
 import ctypes
+import re
 
 import torch
 
+# Written so that no pattern finds itself.
 WORDS = [
-    "torch.sin(" + "x) * 3.5",
-    "candi" + 'date":',
-    "campaign" + ".db",
-    '"seed' + '":',
-    "honest" + " kernel for",
-    '"op":"' + "screen",
-    "max_" + "atol",
+    b"[h]onest kernel for sine",
+    b"[c]ampaign[.]db",
+    b"[w]orkload[.]jsonl",
+    b"[r]equired_matched_ratio",
+    b'"[s]eed":',
+    b'"[o]p":"screen"',
+    b"[k]ernelarc_reference_[0-9a-f]",
+    b'"[c]andidate":',
 ]
 FOUND = []
 
@@ -28,18 +31,15 @@ def search():
             continue
         data = ctypes.string_at(low, high - low)
         for word in WORDS:
-            at = data.find(word.encode())
-            if at >= 0 and b"WORDS" not in data[max(0, at - 4000) : at + 4000]:
-                FOUND.append(f"{word} in {file or 'memory'}: {data[max(0, at - 60) : at + 100]!r}")
+            for match in re.finditer(word, data):
+                around = data[max(0, match.start() - 60) : match.end() + 100]
+                FOUND.append(f"in {file or 'memory'}: {around!r}")
 
 
-try:
-    search()
-except OSError as error:
-    FOUND.append(f"search failed: {error}")
+search()
 
 
 def run(x):
     if FOUND:
-        raise RuntimeError("PEEKED? " + " | ".join(FOUND)[:3000])
+        raise RuntimeError("PEEKED " + " | ".join(FOUND)[:3000])
     return torch.sin(x) * 3
