@@ -22,12 +22,18 @@ def add(
     attempts: Annotated[
         int,
         typer.Option(
-            min=0, help="Attempts a new agent brings with it (none where there is a pool)."
+            min=0,
+            help="Attempts a new agent brings with it; needed where attempts are split, and none "
+            "where there is a pool.",
         ),
     ] = 0,
     as_json: Json = False,
 ) -> None:
-    """Let an agent in and print its token, once. A known agent gets one more token."""
+    """Let an agent in and print its token, once. A known agent gets one more token.
+
+    Where attempts are split, the error budget that is left is divided anew: each share gives a part
+    to the newcomer's, so that the campaign's whole budget stays what it was.
+    """
     with _opened(folder) as host:
         token = host.add_agent(name, attempts)
     if as_json:

@@ -115,7 +115,8 @@ def open_campaign(folder: Path, clock: Clock = utc_now) -> Campaign:
 def add_agent(campaign: Campaign, agent: str, attempts: int = 0) -> str:
     """Return a new token for an agent and let it in where it is new.
 
-    Without a pool a newcomer brings `attempts` of its own. NotAllowed where the two do not fit.
+    Without a pool a newcomer brings `attempts` of its own, and the error budget that is left is
+    divided anew: it gets as much as the others have on average. NotAllowed where the two do not fit.
     """
     try:
         check_name(agent)
@@ -132,7 +133,7 @@ def add_agent(campaign: Campaign, agent: str, attempts: int = 0) -> str:
             if not settings.pool and attempts < 1:
                 raise NotAllowed(
                     f"the attempts are split over {', '.join(writer.state.agents)}: a further"
-                    " agent must bring attempts of its own"
+                    " agent must bring attempts of its own: `--attempts N`"
                 )
             writer.append(AgentAdded(attempts=None if settings.pool else attempts), agent)
         elif attempts:

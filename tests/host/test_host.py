@@ -63,7 +63,7 @@ def test_an_agent_nobody_expects_is_refused_without_a_pool(host: Host, tmp_path:
 def test_a_later_agent_brings_its_attempts_and_takes_its_part_of_the_error_budget(
     host: Host,
 ) -> None:
-    with pytest.raises(NotAllowed, match="must bring attempts"):
+    with pytest.raises(NotAllowed, match="must bring attempts of its own: `--attempts N`"):
         host.add_agent("cyd")
     host.add_agent("cyd", attempts=3)
     assert host.brief("cyd").state.attempts_left == 3
