@@ -124,8 +124,8 @@ def read_problem(folder: Path, workloads: str = "workload.jsonl") -> Problem:
 def _read_definition(folder: Path, warnings: list[str]) -> Definition:
     name = "definition.json"
     if not folder.is_dir():
-        raise ValueError(f"{folder.name}: expected a folder with {name} and workload.jsonl")
-    raw = parse_object(read_text(folder / name), name)
+        raise ValueError(f"{folder}: expected a folder with {name} and workload.jsonl")
+    raw = parse_object(_text_of(folder, name), name)
     where = f"{name}: "
     known = known_only(raw, Definition, where, warnings)
     axes: dict[str, type[Model]] = {"const": ConstAxis, "var": VarAxis, "expr": ExprAxis}
@@ -152,6 +152,14 @@ def _read_definition(folder: Path, warnings: list[str]) -> Definition:
         raise ValueError(f"{where}{first_error(error)[1]}") from None
 
 
+def _text_of(folder: Path, name: str) -> str:
+    """Return a file's text; one that is missing is named with its folder."""
+    path = folder / name
+    if not path.exists():
+        raise ValueError(f"{path}: no such file; expected a folder with {name} in it")
+    return read_text(path)
+
+
 def _read_workloads(
     folder: Path, name: str, definition: Definition, warnings: list[str]
 ) -> list[Workload]:
@@ -160,7 +168,7 @@ def _read_workloads(
     workloads: list[Workload] = []
     seen: dict[str, int] = {}
     # Only "\n" ends a line here: other separators may stand inside a JSON string.
-    for number, line in enumerate(read_text(folder / name).split("\n"), start=1):
+    for number, line in enumerate(_text_of(folder, name).split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{name}:{number}"

@@ -13,6 +13,8 @@ MAX_FILE_BYTES: Final = 64 << 20
 _SHOWN: Final = 200
 _LONGEST: Final = 2000
 _MOST_WARNINGS: Final = 100
+_MOST_ERRORS: Final = 8
+"""How many faulty fields one message names."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -102,17 +104,22 @@ def _key(key: str) -> str:
 
 
 def first_error(error: ValidationError) -> tuple[str, str]:
-    """Return a validation error's code and its one-line `field: expectation`."""
-    first = error.errors(include_url=False)[0]
+    """Return a validation error's code and its one-line `field: expectation`, then further ones."""
+    found = error.errors(include_url=False)
+    named = [_named(one["loc"], one["msg"]) for one in found[:_MOST_ERRORS]]
+    more = len(found) - len(named)
+    suffix = f" (and {more} more)" if more else ""
+    return str(found[0]["type"]), "; ".join(named) + suffix
+
+
+def _named(loc: tuple[int | str, ...], said: str) -> str:
     # Discriminated unions put the chosen tag into the path; it is no field of the file.
     tags = {"const", "var", "expr"}
-    loc = [_key(str(part)) for part in first["loc"]]
+    keys = [_key(str(part)) for part in loc]
     field = ".".join(
-        p for i, p in enumerate(loc) if not (i == 2 and loc[0] == "axes" and p in tags)
+        p for i, p in enumerate(keys) if not (i == 2 and keys[0] == "axes" and p in tags)
     )
-    message = " ".join(str(first["msg"]).removeprefix("Value error, ").split())
+    message = " ".join(said.removeprefix("Value error, ").split())
     if len(message) > _LONGEST:
         message = f"{message[:_LONGEST]} ... [cut, {len(message)} characters]"
-    more = error.error_count() - 1
-    suffix = f" (and {more} more)" if more else ""
-    return str(first["type"]), f"{field}: {message}{suffix}" if field else f"{message}{suffix}"
+    return f"{field}: {message}" if field else message

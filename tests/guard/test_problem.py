@@ -200,7 +200,7 @@ def test_a_file_that_is_no_json_is_refused_in_one_line(
 
 def test_a_missing_folder_or_file_is_named(tmp_path: Path) -> None:
     _refused(tmp_path / "gone", "gone: expected a folder")
-    _refused(tmp_path, "definition.json: no such file")
+    _refused(tmp_path, f"{tmp_path}/definition.json: no such file")
 
 
 def test_the_second_use_of_a_uuid_names_both_lines(tmp_path: Path) -> None:

@@ -235,3 +235,18 @@ def test_a_problem_without_a_seed_has_none(tmp_path: Path) -> None:
     seed = seed_solution(tmp_path, DEF)
     assert seed is not None
     assert seed.name == "first"
+
+
+def test_every_missing_field_is_named_up_to_a_bound(tmp_path: Path) -> None:
+    with pytest.raises(SolutionError) as caught:
+        read_solution(_write(tmp_path / "thin.json", {"name": "thin"}), DEF)
+    said = str(caught.value)
+    for field in ("definition", "spec", "sources"):
+        assert f"{field}: Field required" in said
+    assert "more" not in said and "\n" not in said
+    bad = [{"path": f"/{number}.cpp", "content": "x"} for number in range(20)]
+    with pytest.raises(SolutionError) as caught:
+        make_solution(changed(SOLUTION, "sources", bad))
+    said = str(caught.value)
+    assert "sources.7.path" in said and "sources.8.path" not in said
+    assert said.endswith("(and 12 more)")

@@ -131,6 +131,8 @@ def test_verify_passes_a_campaign_and_names_a_row_edited_by_hand(run: Run, place
         (("serve", "nowhere", "--http", "0.0.0.0:0"), "--allow-host"),
         (("serve", "nowhere", "--http", "0", "--guard-python", "gone"), "not an executable file"),
         (("new", "made", "--problem", "nowhere"), "no folder and no library problem"),
+        (("new", "made", "--problem", "empty"), "empty/definition.json: no such file"),
+        (("new", "made", "--problem", "half"), "half/workload.jsonl: no such file"),
         (("new", "made", "--problem", "rmsnorm", "--name", "a/b"), "name: 'a/b'"),
         (("new", "made", "--problem", "rmsnorm", "--seed", "gone.py"), "gone.py"),
         (("agent", "add", "nowhere", "eve"), "nowhere: no campaign here"),
@@ -145,6 +147,9 @@ def test_a_mistake_is_one_line_and_a_status(
     expected: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in ("empty", "half"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "half" / "definition.json").write_text(json.dumps(DEFINITION))
     status, out, err = run(*arguments)
     assert status == 2
     assert out == ""
