@@ -13,10 +13,12 @@ from rich.table import Table
 
 from kernelarc_guard.lease import lock_dir
 from kernelarc_guard.model import Model
+from kernelarc_guard.problem import ProblemError, read_problem
+from kernelarc_guard.solution import SolutionError
 from kernelarc_mcp.cache import cache_root, calibration_cache
-from kernelarc_mcp.calibrations import CalibrationCache
+from kernelarc_mcp.calibrations import CalibrationCache, StoredCalibration
 from kernelarc_mcp.cli.console import out, print_json
-from kernelarc_mcp.cli.options import GuardPython, Json, guard_python, library
+from kernelarc_mcp.cli.options import GuardPython, Json, guard_python, library, record_of
 from kernelarc_mcp.noise import age_of, one_line, warnings
 
 _PROBE = """
@@ -180,13 +182,15 @@ def _problems() -> Finding:
 
 
 def _calibrations() -> list[Finding]:
-    """Return one line for each stored calibration."""
+    """Return one line for each stored calibration: ok are those that `evaluate` would use."""
     now = datetime.now(UTC)
     found = []
     for one in CalibrationCache(calibration_cache()).stored():
         age = age_of(one.calibration, now)
-        seen = warnings(one.calibration, one.machine, now)
-        said = "; ".join([f"{_age(age)} old", one_line(one.calibration), *seen])
+        seen = warnings(one.calibration, one.machine, now) + _unused(one, now)
+        what = f"problem {one.calibration.problem[:12]}, record {one.record}"
+        what += f" {one.record_digest[:12]}"
+        said = "; ".join([what, f"{_age(age)} old", one_line(one.calibration), *seen])
         found.append(
             Finding(
                 name=f"calibration {one.problem} on {one.calibration.device}",
@@ -196,6 +200,29 @@ def _calibrations() -> list[Finding]:
         )
     nothing = "none stored: `kernelarc-mcp calibrate --problem NAME` measures the noise here"
     return found or [Finding(name="calibrations", state="warning", detail=nothing)]
+
+
+def _unused(one: StoredCalibration, now: datetime) -> list[str]:
+    """Return why `evaluate` would not use a stored calibration, one sentence each."""
+    found = []
+    if not one.believed(now):
+        found.append("Not used any more: too old, of another machine, or without rulers.")
+    folder = library().get(one.problem)
+    if folder is None:
+        return found
+    try:
+        problem = read_problem(folder)
+        record = record_of(None, problem)
+    except (ProblemError, SolutionError) as error:
+        return [*found, f"The library's {one.problem} cannot be read: {error}."]
+    if one.calibration.problem != problem.digest:
+        found.append(f"`evaluate --problem {one.problem}` does not use it: another problem.")
+    elif one.record_digest != record.digest:
+        found.append(
+            f"`evaluate --problem {one.problem}` does not use it without --record:"
+            f" its record is {record.name} {record.digest[:12]}."
+        )
+    return found
 
 
 def _age(age: timedelta) -> str:

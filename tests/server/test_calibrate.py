@@ -11,10 +11,14 @@ from host_places import make_problem, scripted_guard
 from server_campaigns import DEFINITION, WORKLOADS
 
 from kernelarc_guard.decide import Calibration
+from kernelarc_guard.problem import read_problem
 from kernelarc_guard.solution import reference_solution
+from kernelarc_mcp.cache import calibration_cache
 from kernelarc_mcp.calibrations import CalibrationCache
 from kernelarc_mcp.cli.main import main
+from kernelarc_mcp.cli.options import record_of
 from kernelarc_mcp.cli.plot import WIDTH, strip_plot
+from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.machine import describe_machine
 from kernelarc_mcp.noise import warnings
 
@@ -134,7 +138,31 @@ def test_calibrate_prints_stores_and_doctor_lists_it(
     # The scripted guard dates its calibrations at the beginning of 2026.
     assert line["state"] == "warning" and "days old" in line["detail"]
     assert "12 pairs in 3 nurseries" in line["detail"]
+    assert f"record {document['record']} " in line["detail"], "which one it is can be told"
+    assert document["calibration"]["problem"][:12] in line["detail"]
     assert "empty window 10.0 us, writes 20.0 GB/s, copies 10.0 GB/s" in line["detail"]
+
+
+def test_doctor_calls_only_a_calibration_ok_that_evaluate_would_use(
+    run: Run, tmp_path: Path
+) -> None:
+    problem = read_problem(data_dir("kernels") / "rmsnorm")
+    own, other = record_of(None, problem), reference_solution(problem.definition)
+    fewer = problem.model_copy(update={"workloads": problem.workloads[:1]})
+    cache = CalibrationCache(calibration_cache())
+    for of, record in ((problem, own), (problem, other), (fewer, own)):
+        cache.store(of, record, calibration(timedelta(), 3, problem=of.digest))
+    guard = scripted_guard(tmp_path)
+    lines = [
+        (one["state"], one["detail"])
+        for one in json.loads(run("doctor", "--guard-python", guard, "--json")[1])
+        if one["name"].startswith("calibration")
+    ]
+    assert sorted(state for state, _ in lines) == ["ok", "warning", "warning"]
+    for state, detail in lines:
+        used = problem.digest[:12] in detail and own.digest[:12] in detail.split(";")[0]
+        assert (state == "ok") == used, detail
+        assert used or "`evaluate --problem rmsnorm` does not use it" in detail
 
 
 def test_calibrate_needs_a_problem_or_a_campaign(run: Run, tmp_path: Path) -> None:
