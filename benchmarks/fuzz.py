@@ -57,6 +57,8 @@ def main() -> None:
     first: int | None = asked.seed
     while time.monotonic() < end:
         for name in chosen:
+            if rows[name].seeds and time.monotonic() > end:
+                break
             number = first if first is not None else secrets.randbits(32)
             _round(name, rows[name], number, seconds * _REAL if name in real else seconds)
         first = None

@@ -9,13 +9,11 @@ import resource
 import time
 
 from fuzz import builders, channel, readers, runners, sources, wire
-from fuzz.target import Target, run
+from fuzz.target import REAL, Target, run
 
 _ADDRESS_SPACE = 16 << 30
 """Far more than any reader needs: who takes more is a failure."""
 _BATCH = 50
-_REAL = 10
-"""Targets with fewer examples in the normal run have real processes, which cost seconds each."""
 
 TARGETS: list[Target] = [
     *readers.TARGETS,
@@ -37,13 +35,13 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.list:
         # Those with real processes are marked.
-        print("\n".join("*" * (target.few < _REAL) + target.name for target in TARGETS))
+        print("\n".join("*" * (target.few < REAL) + target.name for target in TARGETS))
         return
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     target = next(one for one in TARGETS if one.name == asked.target)
     numbers = random.Random(asked.seed)
     tried, end = 0, time.monotonic() + asked.seconds
-    light = target.few >= _REAL
+    light = target.few >= REAL
     size = _BATCH if light else 3
     try:
         while time.monotonic() < end:
