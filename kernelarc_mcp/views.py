@@ -42,11 +42,43 @@ class TensorView(Model):
     description: str
 
 
+class ToleranceView(Model):
+    """The numbers of one workload; `CorrectnessView` says how they are used."""
+
+    max_atol: float
+    max_rtol: float
+    required_matched_ratio: float
+    """Share of the elements that must be within the tolerance."""
+    max_error_cap: float | None
+    """Largest absolute error of any element; null: none."""
+
+
+class CorrectnessView(Model):
+    tolerance_mode: Literal["strict", "sol", "flashinfer"]
+    means: str
+    """What must hold for every output, in a few sentences."""
+
+
+class LimitsView(Model):
+    """What a solution's processes are held to."""
+
+    call_seconds: float
+    load_seconds: float
+    """To load it in a fresh process: imports and top-level code."""
+    build_seconds: float
+    """To compile it."""
+    memory_mib: int
+    """Address space of a process."""
+    threads: int
+    """CPU threads that may compute at once."""
+
+
 class WorkloadView(Model):
     uuid: str
     axes: dict[str, int]
     record_us: float | None
     """Median of the record on this workload, microseconds, in the comparison that made it the record."""
+    tolerance: ToleranceView
 
 
 class RatioView(Model):
@@ -129,7 +161,9 @@ class Brief(Answer):
     workloads: list[WorkloadView]
     languages: list[str]
     interface: str
-    """How `run` is called in each language and style, with a minimal example."""
+    """How `run` is called in each language and style, with a minimal example; compiler flags."""
+    correctness: CorrectnessView
+    limits: LimitsView
     record: RecordView
     calibration: CalibrationView | None
     """Null until the campaign's calibration is done."""

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from kernelarc_guard import compile_job
-from kernelarc_guard.compile_flags import FlagRefused, compiler_flags, linker_flags
+from kernelarc_guard.compile_flags import DEFAULT, FlagRefused, compiler_flags, linker_flags
 from kernelarc_guard.compiler_messages import read_messages
 from kernelarc_guard.protocol import BuildMessage
 from kernelarc_guard.sandbox import Sandbox
@@ -161,7 +161,7 @@ def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
     except FlagRefused as refused:
         raise BuildFailed("build_failed", str(refused)) from None
     # The solution's flags come last and win.
-    flags = ["-std=c++17", "-O3", "-march=native", *own, "-shared", "-fPIC", f"-I{_SOURCES}"]
+    flags = [*DEFAULT, *own, "-shared", "-fPIC", f"-I{_SOURCES}"]
     # Nothing that differs between two builds of the same code may get into the binary.
     flags += ["-s", "-frandom-seed=0", "-Wl,--build-id=none"]
     flags += ["-fno-diagnostics-show-caret", "-fdiagnostics-color=never"]

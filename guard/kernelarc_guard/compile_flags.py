@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
+DEFAULT: Final = ("-std=c++17", "-O3", "-march=native")
+"""Before a solution's own flags, which win."""
 _COMPILER: Final = re.compile(
     r"-O(?:[0-3sg]|fast)?"
     r"|-std=(?:c|gnu)\+\+\w+"

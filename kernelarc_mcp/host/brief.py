@@ -5,6 +5,7 @@ from kernelarc_guard.problem import TensorSpec
 from kernelarc_mcp.host.advice import next_step
 from kernelarc_mcp.host.board_parts import campaign_calibration, record_view
 from kernelarc_mcp.host.campaign import Campaign, ensure_workspace
+from kernelarc_mcp.host.correctness import correctness_view, limits_view, tolerance_view
 from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES, languages_of
 from kernelarc_mcp.host.errors import BadRequest, UnknownAgent
 from kernelarc_mcp.host.events import AgentAdded
@@ -63,11 +64,14 @@ def brief(campaign: Campaign, agent: str) -> Brief:
                     uuid=workload.uuid,
                     axes=definition.resolve(workload.axes),
                     record_us=times.get(workload.uuid),
+                    tolerance=tolerance_view(workload.tolerance, definition.kernelarc),
                 )
                 for workload in campaign.problem.workloads
             ],
             languages=list(languages),
             interface=interface_text(definition, languages),
+            correctness=correctness_view(definition.kernelarc),
+            limits=limits_view(campaign.problem, settings.schedule),
             record=record_view(state),
             calibration=campaign_calibration(state, now),
             state=agent_state(state, agent, now),

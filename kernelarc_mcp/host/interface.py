@@ -1,5 +1,6 @@
 """How a solution is called in each language and style, with a minimal example; for `get_brief`."""
 
+from kernelarc_guard.compile_flags import DEFAULT
 from kernelarc_guard.problem import Definition
 
 
@@ -10,6 +11,11 @@ def interface_text(definition: Definition, languages: tuple[str, ...]) -> str:
     if "cpp" in languages or "cuda" in languages:
         parts.append(_tvm_ffi(inputs, outputs))
         parts.append(_dlpack(inputs, outputs))
+    if "cpp" in languages:
+        parts.append(
+            f"C++ is compiled with {' '.join(DEFAULT)}; cflags of your own come after these and win,"
+            " for instance -ffast-math or -fopenmp (with ld_flags -fopenmp)."
+        )
     return "\n\n".join(parts)
 
 

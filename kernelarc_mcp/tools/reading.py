@@ -24,8 +24,8 @@ class ReadingTools:
 
     async def get_brief(self) -> Brief:
         """Call this first. Registers you with the campaign and returns all you must know: the
-        operator's interface and reference code, its workloads with the record's times, languages,
-        how `run` is called, your lens, branch, attempts left, directive and the rules. Costs
+        operator's interface and reference code, its workloads with the record's times and tolerances,
+        languages, how `run` is called and compiled, what a right answer is, time limits, your lens, branch, attempts left, directive and the rules. Costs
         nothing; call it again whenever you lost track."""
         return self._desk.host.brief(self._desk.caller())
 

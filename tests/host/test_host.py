@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import pytest
 from host_places import kernel, make_campaign, planned
 
+from kernelarc_guard.definition import KernelArcKeys
+from kernelarc_guard.workload import Tolerance
+from kernelarc_mcp.host.correctness import correctness_view, tolerance_view
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES
 from kernelarc_mcp.host.errors import (
@@ -45,6 +49,31 @@ def test_a_brief_registers_once_and_says_where_the_agent_stands(host: Host) -> N
     assert (Path(brief.workspace) / "reference.py").is_file()
     assert "def run(x, y):" in brief.interface
     assert brief.state.lens != host.brief("bob").state.lens
+
+
+def test_a_brief_says_what_a_right_answer_is_and_what_a_call_is_held_to(host: Host) -> None:
+    brief = host.brief("ada")
+    problem, schedule = host.campaign.problem, host.campaign.settings.schedule
+    assert brief.correctness.tolerance_mode == problem.definition.kernelarc.tolerance == "strict"
+    assert "float64" in brief.correctness.means and "bfloat16" in brief.correctness.means
+    for shown, workload in zip(brief.workloads, problem.workloads, strict=True):
+        assert shown.tolerance.max_atol == workload.tolerance.max_atol
+        assert shown.tolerance.max_rtol == workload.tolerance.max_rtol
+        assert shown.tolerance.required_matched_ratio == 1.0  # strict: every element
+    assert brief.limits.call_seconds == schedule.call_seconds
+    assert brief.limits.load_seconds == schedule.start_seconds
+    assert brief.limits.build_seconds == schedule.build_seconds
+    assert brief.limits.threads == problem.definition.kernelarc.threads
+    assert "-O3 -march=native" in brief.interface
+
+
+@pytest.mark.parametrize("mode", get_args(KernelArcKeys.model_fields["tolerance"].annotation))
+def test_every_tolerance_mode_is_explained(mode: str) -> None:
+    keys = KernelArcKeys.model_validate({"tolerance": mode, "determinism": "bitwise"})
+    view = correctness_view(keys)
+    assert view.tolerance_mode == mode and "max_atol" in view.means and "same bits" in view.means
+    shown = tolerance_view(Tolerance(required_matched_ratio=0.9), keys)
+    assert shown.required_matched_ratio == (0.9 if mode == "sol" else 1.0)
 
 
 def test_an_agent_nobody_expects_is_refused_without_a_pool(host: Host, tmp_path: Path) -> None:
