@@ -94,6 +94,18 @@ class Drawer:
                 return Draw(before.inputs | {name: mixed}, f"some {part} of {name} rewritten")
         return None
 
+    def rewritten(self, before: Draw) -> Draw:
+        """Return a draw of equal values, to be written anew: the same work for the memory."""
+        return Draw(
+            {
+                name: value.clone()
+                if isinstance(value, torch.Tensor) and name not in self.static
+                else value
+                for name, value in before.inputs.items()
+            },
+            before.kind,
+        )
+
     def _kept(self, workload: int) -> dict[str, Value]:
         return self._static.get(workload, {})
 
