@@ -85,6 +85,14 @@ PROBLEMS: dict[str, dict[str, Any]] = {
         make_problem(
             "scale_rows", {"x": _MATRIX, "norm_weight": (["c"], _F32)}, ["r", "c"], _UNIT, _SHAPES
         ),
+        make_problem(
+            "long_rows",
+            {"x": _MATRIX, "weight": (["c"], _F32)},
+            ["r", "c"],
+            "    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * weight\n",
+            [{"r": 4, "c": 8192}],
+            tolerance=(1e-3, 1e-3),
+        ),
         make_problem("bend", {"x": _MATRIX}, ["r", "c"], "    return torch.sin(x) * 3\n", _SHAPES),
         make_problem(
             "bend_again",

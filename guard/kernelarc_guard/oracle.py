@@ -1,15 +1,17 @@
 """The right answer, computed in the guard and nowhere else (imports torch)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
 
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import is_float, stored_shape, torch_dtype
+from kernelarc_guard.growth import WALKS, Reach, reach, walked, widest
 from kernelarc_guard.inputs import Value
-from kernelarc_guard.precision import Scales, error_scales, has_scale, nudged, widened
+from kernelarc_guard.precision import Scales, error_scales, grown, has_scale, nudged, widened
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.reference import FAILURES, load_reference, one_line
 from kernelarc_guard.workload import Workload
@@ -30,7 +32,7 @@ class Answer:
     scales: Scales
     """How large an honest error is, where float64 could tell; empty where it could not."""
     widen: Callable[[], Scales]
-    """Return scales that also know how sensitive the outputs are to the inputs' last places."""
+    """Return scales that also know what moving the inputs by roundings does; computed once."""
 
 
 class Oracle:
@@ -83,7 +85,7 @@ class Oracle:
             declared,
             expected,
             scales,
-            lambda: self._widened(workload, inputs, declared, expected, scales),
+            cache(lambda: self._widened(workload, inputs, declared, expected, scales)),
         )
 
     def _widened(
@@ -94,6 +96,20 @@ class Oracle:
         expected: dict[str, torch.Tensor],
         scales: Scales,
     ) -> Scales:
+        generator = torch.Generator().manual_seed(0)
+        scales = self._nudged(workload, inputs, declared, expected, scales, generator)
+        walks = self._walks(workload, inputs, list(scales), generator)
+        return grown(scales, declared, expected, walks)
+
+    def _nudged(
+        self,
+        workload: Workload,
+        inputs: Mapping[str, Value],
+        declared: dict[str, torch.Tensor],
+        expected: dict[str, torch.Tensor],
+        scales: Scales,
+        generator: torch.Generator,
+    ) -> Scales:
         """Move the inputs by a last place, a few times: a stable algorithm does no better.
 
         By chance the reference can be far more accurate than an algorithm of the same kind, most
@@ -101,7 +117,6 @@ class Oracle:
         """
         narrow = [one.dtype for one in declared.values() if has_scale(one.dtype)]
         eps = max((torch.finfo(dtype).eps for dtype in narrow), default=0.0)
-        generator = torch.Generator().manual_seed(0)
         for _ in range(_NUDGES):
             moved = {name: _nudged(one, eps, generator) for name, one in inputs.items()}
             try:
@@ -110,6 +125,48 @@ class Oracle:
                 break  # the reference does not like such inputs: the scales stay as they are
             scales = widened(scales, expected, outputs)
         return scales
+
+    def _walks(
+        self,
+        workload: Workload,
+        inputs: Mapping[str, Value],
+        names: list[str],
+        generator: torch.Generator,
+    ) -> Iterator[dict[str, torch.Tensor]]:
+        """Yield answers to inputs moved as adding one after the other moves them."""
+        lengths = self._reach(workload, inputs, names)
+        if max(lengths.values(), default=1) < 2:
+            return
+        for turn in range(WALKS):
+            moved = {
+                name: walked(value, lengths[name], turn, generator)
+                if name in lengths and isinstance(value, torch.Tensor)
+                else _copy(value)
+                for name, value in inputs.items()
+            }
+            try:
+                yield self._outputs(workload, moved)
+            except OracleError:
+                return  # as above
+
+    def _reach(self, workload: Workload, inputs: Mapping[str, Value], names: list[str]) -> Reach:
+        tensors = {
+            name: value.to(torch.float64)
+            for name, value in inputs.items()
+            if isinstance(value, torch.Tensor) and is_float(value.dtype)
+        }
+
+        def run(leaves: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+            others = {n: _copy(value) for n, value in inputs.items() if n not in leaves}
+            outputs = self._outputs(workload, {**others, **leaves}, differentiate=True)
+            return [outputs[name] for name in names]
+
+        try:
+            lengths = reach(run, tensors)
+        except (OracleError, RuntimeError):
+            lengths = {}
+        # A reference may also hide what it depends on: behind no_grad, or by rounding.
+        return lengths if any(lengths.values()) else widest(tensors)
 
     def _in_float64(
         self, workload: Workload, inputs: Mapping[str, Value]
@@ -122,14 +179,18 @@ class Oracle:
             self._observe(f"oracle in declared precision, float64 failed: {error}")
             return None
 
-    def _outputs(self, workload: Workload, inputs: dict[str, Value]) -> dict[str, torch.Tensor]:
+    def _outputs(
+        self, workload: Workload, inputs: Mapping[str, Value], *, differentiate: bool = False
+    ) -> dict[str, torch.Tensor]:
         arguments = [inputs[name] for name in self.definition.inputs]
         try:
-            with torch.no_grad():
+            with torch.set_grad_enabled(differentiate):
                 returned = self._run(*arguments)
         except FAILURES as error:
             raise OracleError(f"reference: raised {one_line(error)}") from None
         by_name = _by_name(returned, self.definition)
+        if not differentiate:
+            by_name = {name: tensor.detach() for name, tensor in by_name.items()}
         resolved = self.definition.resolve(workload.axes)
         for name, tensor in by_name.items():
             shape = self.definition.output_shape(name, resolved) or ()
@@ -170,7 +231,7 @@ def _by_name(returned: Any, definition: Definition) -> dict[str, torch.Tensor]:
 
 def _as_tensor(name: str, value: Any, definition: Definition) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
-        return value.detach()
+        return value
     if isinstance(value, bool | int | float):
         return torch.tensor(value, dtype=torch_dtype(definition.outputs[name].dtype))
     raise OracleError(f"reference: output {name} is a {type(value).__name__}; expected a tensor")

@@ -7,12 +7,13 @@ least what nine rows in ten show relative to theirs.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import torch
 
 from kernelarc_guard.dtypes import is_float
+from kernelarc_guard.growth import MARGIN
 
 KAPPA: Final = 16.0
 """How many error scales an element of a 32-bit output may be off."""
@@ -68,6 +69,31 @@ def widened(
         exact = _rows(expected[name])
         off = _largest((_rows(moved[name]) - exact).abs_())
         wide[name] = torch.maximum(one, _evened(off, _sizes(exact)))
+    return wide
+
+
+def grown(
+    scales: Scales,
+    declared: Mapping[str, torch.Tensor],
+    expected: Mapping[str, torch.Tensor],
+    walks: Iterable[Mapping[str, torch.Tensor]],
+) -> Scales:
+    """Return scales that also allow what adding one after the other does (see `growth`).
+
+    `walks` are answers to inputs moved so; kappa scales then hold `growth.MARGIN` of their root
+    mean square.
+    """
+    squares = {name: torch.zeros_like(_rows(expected[name])) for name in scales}
+    count = 0
+    for moved in walks:
+        count += 1
+        for name, total in squares.items():
+            total += (_rows(moved[name]) - _rows(expected[name])).square_()
+    wide = dict(scales)
+    for name, total in squares.items():
+        if count and total.numel():
+            usual = _evened(_largest(total.div_(count).sqrt_()), _sizes(_rows(expected[name])))
+            wide[name] = torch.maximum(scales[name], usual * (MARGIN / kappa(declared[name].dtype)))
     return wide
 
 

@@ -1,0 +1,97 @@
+"""What adding one after the other in float32 does to an answer (imports torch).
+
+A sum of n terms in one accumulator equals the exact sum of terms that were moved a little: each
+addition rounds everything added so far, so the first term is moved by all n roundings and the last
+by one. Roundings of different terms are independent. While equal terms are added, or such that are
+tiny beside the sum and mostly lost, they repeat, and n of them move the sum n times as far. Moving the inputs of a float64 reference in just this way says
+how far honest sums may be off for just these inputs, whatever the reference does with its sums.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import torch
+
+from kernelarc_guard.dtypes import is_float
+
+WALKS: Final = 8
+"""How often inputs are moved; the root of the mean square is not a matter of luck then."""
+MARGIN: Final = 4.0
+"""How many of those an element may be off: an honest sum's rounding is about half as large."""
+_UNIT: Final = 2.0**-24
+"""Half a unit in the last place of float32, which honest sums of narrower values use too."""
+_TINY: Final = 256.0
+"""A term that is so many times smaller than one before it counts as tiny: squared, 2^-16 of it."""
+
+Reach = dict[str, int]
+"""Input name -> how many of its elements one output element depends on."""
+
+
+def reach(
+    run: Callable[[Mapping[str, torch.Tensor]], Sequence[torch.Tensor]],
+    tensors: Mapping[str, torch.Tensor],
+) -> Reach:
+    """Count by gradient what an output element depends on: the most of a first, middle and last one.
+
+    `run` computes floating outputs from the float64 tensors. Raises what it raises, RuntimeError
+    also where it cannot be differentiated.
+    """
+    with torch.enable_grad():
+        leaves = {name: one.detach().requires_grad_() for name, one in tensors.items()}
+        # A reference that writes to its inputs may do so to these, which are not leaves.
+        outputs = run({name: one.clone() for name, one in leaves.items()})
+        counts = dict.fromkeys(leaves, 0)
+        for output in outputs:
+            if output.numel() == 0 or not output.requires_grad:
+                continue
+            flat = output.reshape(-1)
+            for at in {0, flat.numel() // 2, flat.numel() - 1}:
+                grads = torch.autograd.grad(
+                    flat[at], list(leaves.values()), retain_graph=True, allow_unused=True
+                )
+                for name, grad in zip(leaves, grads, strict=True):
+                    if grad is not None:
+                        counts[name] = max(counts[name], int(torch.count_nonzero(grad)))
+    return counts
+
+
+def widest(tensors: Mapping[str, torch.Tensor]) -> Reach:
+    """Return each tensor's longest dimension, for references that cannot be differentiated."""
+    return {name: max(one.shape, default=1) for name, one in tensors.items()}
+
+
+def walked(
+    tensor: torch.Tensor, length: int, turn: int, generator: torch.Generator
+) -> torch.Tensor:
+    """Return a float64 tensor moved as sums over `length` of its elements move them.
+
+    They lie along a dimension of that length (one after the other by `turn` where several have it),
+    else side by side in memory order.
+    """
+    values = tensor.to(torch.float64)
+    if length < 2 or not is_float(tensor.dtype):
+        return values
+    fitting = [dim for dim, size in enumerate(values.shape) if size == length]
+    if fitting:
+        dim = fitting[turn % len(fitting)]
+        rows = values.movedim(dim, -1)
+        return (rows * (1.0 + _roundings(rows, generator))).movedim(-1, dim)
+    flat = values.reshape(-1)
+    rows = torch.nn.functional.pad(flat, (0, -flat.numel() % length)).reshape(-1, length)
+    moved = rows * (1.0 + _roundings(rows, generator))
+    return moved.reshape(-1)[: flat.numel()].reshape(values.shape)
+
+
+def _roundings(rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return by how much of itself each term of a row is moved."""
+    drawn = torch.rand(rows.shape, generator=generator, dtype=torch.float64) - 0.5
+    # Between a half and one, of either sign: a run of repeated roundings takes a single one of them.
+    steps = (drawn + 0.5 * torch.sign(drawn)) * _UNIT
+    places = torch.arange(rows.shape[-1]).expand(rows.shape)
+    new = torch.ones(rows.shape, dtype=torch.bool)
+    new[..., 1:] = rows[..., 1:] != rows[..., :-1]
+    sizes = rows.abs()
+    new[..., 1:] &= (sizes * _TINY > sizes.cummax(-1).values)[..., 1:]
+    starts = torch.where(new, places, 0).cummax(-1).values
+    steps = steps.gather(-1, starts)
+    return steps.flip(-1).cumsum(-1).flip(-1)

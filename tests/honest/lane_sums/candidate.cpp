@@ -1,0 +1,24 @@
+// Sixteen float accumulators over long rows: plain vectorised code, 512 additions in each.
+// problem: long_rows
+// expects: right
+#include <cmath>
+#include <dlpack/dlpack.h>
+
+extern "C" int run(const DLTensor* x, const DLTensor* weight, DLTensor* y) {
+    const long rows = x->shape[0], columns = x->shape[1];
+    const float* in = static_cast<const float*>(x->data);
+    const float* w = static_cast<const float*>(weight->data);
+    float* out = static_cast<float*>(y->data);
+    for (long row = 0; row < rows; ++row, in += columns, out += columns) {
+        float lanes[16] = {};
+        long at = 0;
+        for (; at + 16 <= columns; at += 16)
+            for (int lane = 0; lane < 16; ++lane) lanes[lane] += in[at + lane] * in[at + lane];
+        float sum = 0;
+        for (float lane : lanes) sum += lane;
+        for (; at < columns; ++at) sum += in[at] * in[at];
+        const float factor = 1.0f / std::sqrt(sum / columns + 1e-6f);
+        for (long i = 0; i < columns; ++i) out[i] = in[i] * factor * w[i];
+    }
+    return 0;
+}
