@@ -10,6 +10,7 @@ from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view, ratio_view
 from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState, RecordStep
+from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.views import CalibrationView, CanariesView, RatioView
 
 
@@ -99,6 +100,8 @@ class Report(Model):
     attempts_used: int
     queued: int
     judging: list[str]
+    activity: list[str]
+    """What is being measured, or why nothing is; empty where nothing is to be done."""
     verdicts: dict[str, int]
     drafts_forced: int
     record: RecordReport
@@ -124,12 +127,12 @@ def read_report(folder: Path) -> Report:
     campaign = open_campaign(folder)
     try:
         with campaign.journal.reading() as state:
-            return _report(campaign.folder, state)
+            return _report(campaign.folder, state, activity(campaign, state))
     finally:
         campaign.close()
 
 
-def _report(folder: Path, state: CampaignState) -> Report:
+def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
     created = state.campaign
     attempts = list(state.attempts.values())
     return Report(
@@ -143,6 +146,7 @@ def _report(folder: Path, state: CampaignState) -> Report:
         attempts_used=state.used,
         queued=len(state.queue()),
         judging=[attempt.ticket for attempt in state.judging()],
+        activity=doing,
         verdicts=dict(Counter(attempt.verdict for attempt in attempts if attempt.verdict)),
         drafts_forced=sum(agent.episode for agent in state.agents.values()),
         record=_record(state.record),

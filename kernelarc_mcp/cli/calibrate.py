@@ -1,5 +1,6 @@
 """`calibrate`: measure what the noise of a problem on a device is, and what gain it can resolve."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +8,6 @@ from typing import Annotated
 import anyio
 import typer
 from filelock import Timeout
-from rich.status import Status
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.devices import default_parameters
@@ -16,7 +16,7 @@ from kernelarc_guard.protocol import Calibrate, Progress
 from kernelarc_guard.solution import Solution
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
-from kernelarc_mcp.cli.console import UserError, err, out, print_json
+from kernelarc_mcp.cli.console import UserError, out, print_json
 from kernelarc_mcp.cli.options import (
     Device,
     GuardPython,
@@ -28,6 +28,7 @@ from kernelarc_mcp.cli.options import (
     record_of,
 )
 from kernelarc_mcp.cli.plot import strip_plot
+from kernelarc_mcp.cli.stages import shown_stages
 from kernelarc_mcp.host.dispatcher import CALIBRATION_SECONDS, Dispatcher, machine_id
 from kernelarc_mcp.host.duties import Duties
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
@@ -81,9 +82,9 @@ def calibrate(
     solution = record_of(record, read)
     requests = Requests(read, device, str(build_cache()), default_parameters(device))
     request = requests.calibrate("calibrate", solution, nurseries=nurseries, pairs=pairs)
-    with err.status("starting the guard") as status:
+    with shown_stages() as tell:
         try:
-            found = anyio.run(_measure, request, python, status)
+            found = anyio.run(_measure, request, python, tell)
         except GuardError as error:
             raise UserError(
                 f"could not calibrate: {error} (guard: {python}, log: {guard_log()})"
@@ -92,10 +93,9 @@ def calibrate(
     _show(found, read, solution, as_json)
 
 
-async def _measure(request: Calibrate, python: str, status: Status) -> Calibration:
-    def tell(progress: Progress) -> None:
-        status.update(progress.message)
-
+async def _measure(
+    request: Calibrate, python: str, tell: Callable[[Progress], None]
+) -> Calibration:
     async with GuardClient(python, guard_log()) as guard:
         result = await guard.judge(request, deadline=CALIBRATION_SECONDS, on_progress=tell)
     if result.calibration is None:
@@ -111,8 +111,8 @@ def _campaign(folder: Path, python: str, nurseries: int, pairs: int, as_json: bo
         duties = Duties(host.campaign, machine_id(), str(host.folder / "cache"))
         duties.ask_for_calibration(nurseries, pairs)
         try:
-            with err.status("measuring"):
-                anyio.run(Dispatcher(host, python).run_calibration)
+            with shown_stages() as tell:
+                anyio.run(Dispatcher(host, python).run_calibration, tell)
         except Timeout:
             said = "The server of this campaign measures it before it judges on."
             if as_json:

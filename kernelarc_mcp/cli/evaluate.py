@@ -1,11 +1,11 @@
 """`evaluate`: judge one solution without a campaign."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import anyio
 import typer
-from rich.status import Status
 from rich.table import Table
 
 from kernelarc_guard.problem import read_problem
@@ -17,7 +17,7 @@ from kernelarc_guard.solution import (
 )
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
-from kernelarc_mcp.cli.console import UserError, err, out, print_json
+from kernelarc_mcp.cli.console import UserError, out, print_json
 from kernelarc_mcp.cli.options import (
     AllowUnsandboxed,
     Device,
@@ -30,6 +30,7 @@ from kernelarc_mcp.cli.options import (
     problem_folder,
     record_of,
 )
+from kernelarc_mcp.cli.stages import shown_stages
 from kernelarc_mcp.evaluation import Case, Evaluation, envelope, refused
 from kernelarc_mcp.evaluation import evaluate as judge
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
@@ -85,9 +86,9 @@ def _judge(case: Case, path: Path, python: str, fresh: bool) -> Evaluation:
     if rejected is not None:
         return rejected
     calibrations = CalibrationCache(calibration_cache(), fresh=fresh)
-    with err.status("starting the guard") as status:
+    with shown_stages() as tell:
         try:
-            return anyio.run(_ask, case, candidate, python, calibrations, status)
+            return anyio.run(_ask, case, candidate, python, calibrations, tell)
         except GuardError as error:
             raise UserError(
                 f"could not judge: {error} (guard: {python}, log: {guard_log()})"
@@ -95,11 +96,12 @@ def _judge(case: Case, path: Path, python: str, fresh: bool) -> Evaluation:
 
 
 async def _ask(
-    case: Case, candidate: Solution, python: str, calibrations: CalibrationCache, status: Status
+    case: Case,
+    candidate: Solution,
+    python: str,
+    calibrations: CalibrationCache,
+    tell: Callable[[Progress], None],
 ) -> Evaluation:
-    def tell(progress: Progress) -> None:
-        status.update(f"{progress.stage}: {progress.message}")
-
     async with GuardClient(python, guard_log()) as guard:
         return await judge(guard, case, candidate, calibrations, tell)
 

@@ -22,6 +22,8 @@ def print_summary(report: Report) -> None:
         f"{report.attempts_used} of {report.attempts} attempts used, {report.queued} queued, "
         f"{len(report.judging)} being judged"
     )
+    for line in report.activity:
+        out.print(f"Now: {line}", markup=False)
     if report.quarantined:
         out.print(f"[bold red]device_quarantined[/]: {escape(report.quarantined)}")
     print_board(report)

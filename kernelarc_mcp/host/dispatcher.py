@@ -12,14 +12,16 @@ import anyio
 from anyio.abc import TaskStatus
 from filelock import FileLock, Timeout
 
-from kernelarc_guard.protocol import Compare, Progress, Result
+from kernelarc_guard.protocol import DEVICE_HELD, Compare, Progress, Result
 from kernelarc_mcp.host.duties import Duties
 from kernelarc_mcp.host.guard_client import (
+    WAITING,
     GuardClient,
     GuardDied,
     GuardError,
     GuardNotStarted,
     GuardRefused,
+    OnProgress,
 )
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.judgement import Claim, Judge
@@ -31,6 +33,8 @@ CALIBRATION_SECONDS: Final = 6 * 3600.0
 CALIBRATION_TRIES: Final = 3
 _PROGRESS_SECONDS: Final = 0.2
 """Signs of life are written no more often than this, for each costs a write to disk."""
+_NOTE_SECONDS: Final = 1.0
+"""The same for what is measured beside submissions, which wakes everybody who waits."""
 _RETRY_SECONDS: Final = 15.0
 _ELECTION_SECONDS: Final = 0.5
 
@@ -61,6 +65,8 @@ class Dispatcher:
         self._cache = str(host.folder / "cache")
         self._quarantine = ""
         """Why nothing is judged, as last said."""
+        self._note = ""
+        """What is said to everybody while nothing but submissions is measured."""
         self._judge = Judge(host.campaign, machine_id(), os.getpid())
         self._duties = Duties(host.campaign, machine_id(), self._cache)
 
@@ -82,15 +88,18 @@ class Dispatcher:
         lock.acquire(blocking=False)
         await self._elected(lock, until_idle=True)
 
-    async def run_calibration(self) -> None:
+    async def run_calibration(self, tell: OnProgress | None = None) -> None:
         """Do the calibration that is due and return; Timeout where another process dispatches."""
         lock = FileLock(self._host.folder / LOCK)
         lock.acquire(blocking=False)
         try:
             async with GuardClient(self._guard_python, self._host.folder / "guard.log") as guard:
-                await self._calibrate(guard)
+                await self._calibrate(guard, tell)
         finally:
-            lock.release()
+            try:
+                self._judge.note(self._note)
+            finally:
+                lock.release()
 
     async def _elected(self, lock: FileLock, *, until_idle: bool) -> None:
         try:
@@ -101,7 +110,10 @@ class Dispatcher:
                 await self._until_done(self._judge_baseline, guard)
                 await self._work(guard, until_idle)
         finally:
-            lock.release()
+            try:
+                self._judge.note("")
+            finally:
+                lock.release()
 
     async def _work(self, guard: GuardClient, until_idle: bool) -> None:
         while True:
@@ -134,17 +146,20 @@ class Dispatcher:
         suspect = self._duties.remeasurement()
         if suspect is not None:
             record, request = suspect
-            result, detail = await self._measured(guard, request)
+            what = f"The record {record} is being measured again"
+            result, detail = await self._measured(guard, request, what)
             self._duties.remeasured(record, result, detail)
         plan = self._duties.canary()
         if plan is not None:
-            result, detail = await self._measured(guard, plan.request)
+            what = "The record is being compared with itself, to see whether the device is sound"
+            result, detail = await self._measured(guard, plan.request, what)
             self._duties.canaried(plan, result, detail)
         why = self._duties.quarantine()
         if why != self._quarantine:
             self._quarantine = why
             said = f"device_quarantined: {why} `kernelarc-mcp calibrate DIR` releases it."
-            self._judge.note(said if why else "")
+            self._note = said if why else ""
+            self._judge.note(self._note)
 
     async def _recalibrate(self, guard: GuardClient) -> None:
         """Do the calibration that is due; drop one that was asked for after so many failures."""
@@ -156,32 +171,44 @@ class Dispatcher:
                 failures += 1
                 why = f"The guard {error}."
                 if failures >= CALIBRATION_TRIES and self._duties.drop_calibration(why):
-                    self._judge.note("")
+                    self._judge.note(self._note)
                     return
                 self._judge.note(f"Nothing is judged, a calibration failed: the guard {error}.")
                 await anyio.sleep(self._retry)
             else:
-                self._judge.note("")
+                self._judge.note(self._note)
 
-    async def _measured(self, guard: GuardClient, request: Compare) -> tuple[Result | None, str]:
+    async def _measured(
+        self, guard: GuardClient, request: Compare, what: str
+    ) -> tuple[Result | None, str]:
         """Return a comparison, or None and why the guard could not make it."""
         deaths = 0
         while True:
             try:
-                result = await guard.judge(request, deadline=self._deadline)
+                result = await guard.judge(
+                    request, deadline=self._deadline, on_progress=self._noter(what)
+                )
             except GuardError as error:
                 deaths += 1
                 if deaths > MAX_RESTARTS:
+                    self._judge.note(self._note)
                     return None, f"The guard {error}."
             else:
+                self._judge.note(self._note)
                 return result, result.detail
 
-    async def _calibrate(self, guard: GuardClient) -> None:
+    async def _calibrate(self, guard: GuardClient, tell: OnProgress | None = None) -> None:
         request = self._duties.calibration()
         if request is None:
             return
-        self._judge.note("The device's noise is being measured first.")
-        result = await guard.judge(request, deadline=CALIBRATION_SECONDS)
+        noted = self._noter("The device's noise is being measured first")
+
+        def heard(progress: Progress) -> None:
+            noted(progress)
+            if tell is not None:
+                tell(progress)
+
+        result = await guard.judge(request, deadline=CALIBRATION_SECONDS, on_progress=heard)
         if result.calibration is None:
             raise GuardDied("returned no calibration")
         self._duties.calibrated(result)
@@ -190,11 +217,11 @@ class Dispatcher:
         plan = self._judge.baseline(self._cache)
         if plan is None:
             return
-        self._judge.note("The reference is being judged as a line to beat.")
+        noted = self._noter("The reference is being measured as a line to beat")
         deaths = 0
         while True:
             try:
-                result = await guard.judge(plan.request, deadline=self._deadline)
+                result = await guard.judge(plan.request, deadline=self._deadline, on_progress=noted)
             except GuardError as error:
                 deaths += 1
                 if deaths > MAX_RESTARTS:
@@ -228,7 +255,7 @@ class Dispatcher:
         self._judge.interrupted(claim, "guard_refused", why)
         self._judge.note(f"Nothing is judged: {why}")
         await anyio.sleep(self._retry)
-        self._judge.note("")
+        self._judge.note(self._note)
 
     async def _screen_and_confirm(self, guard: GuardClient, claim: Claim) -> None:
         request = self._judge.screen_request(claim, self._cache)
@@ -249,6 +276,21 @@ class Dispatcher:
     @property
     def _deadline(self) -> float:
         return self._host.settings.judgement_seconds
+
+    def _noter(self, what: str) -> OnProgress:
+        """Say to everybody what is measured; return what adds the guard's signs of life to it."""
+        self._judge.note(f"{what}.")
+        last = 0.0
+
+        def heard(progress: Progress) -> None:
+            nonlocal last
+            now = monotonic()
+            held = progress.message in (WAITING, DEVICE_HELD)
+            if held or now - last >= _NOTE_SECONDS:
+                last = now
+                self._judge.note(f"{what}: {progress.message}.")
+
+        return heard
 
     def _reporter(self, claim: Claim, part: int) -> Callable[[Progress], None]:
         """Return what passes the guard's signs of life on, a few times a second."""

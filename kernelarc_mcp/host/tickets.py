@@ -97,7 +97,7 @@ def _view(
     queue = state.queue() if attempt.state == "queued" else []
     position = queue.index(attempt.ticket) + 1 if queue else None
     if attempt.state == "queued":
-        note = _note(campaign)
+        note = noted(campaign)
         message = f"Queued, place {position}." + (f" {note}" if note else "")
     results = [r for r in (attempt.screen, attempt.confirmation) if r and attempt.state == "done"]
     last = results[-1] if results else None
@@ -164,11 +164,21 @@ def _progress(campaign: Campaign, attempt: Attempt) -> tuple[Stage | None, int, 
     return stage, int(row[1]), str(row[2]) or "Being judged."
 
 
-def _note(campaign: Campaign) -> str:
+def noted(campaign: Campaign) -> str:
+    """Return what is measured beside submissions, or why nothing is judged; else nothing."""
     row = campaign.journal.ledger.connection.execute(
         "SELECT message FROM progress WHERE ticket = ''"
     ).fetchone()
     return "" if row is None else str(row[0])
+
+
+def activity(campaign: Campaign, state: CampaignState) -> list[str]:
+    """Return what the device is doing, a line for each thing; empty where it does nothing."""
+    lines = [noted(campaign)]
+    for attempt in state.judging():
+        stage, percent, message = _progress(campaign, attempt)
+        lines.append(f"{attempt.ticket}: {stage or 'starting'}, {percent} %: {message}")
+    return [line for line in lines if line]
 
 
 def changed(campaign: Campaign, ticket: str) -> int:

@@ -16,6 +16,7 @@ from kernelarc_mcp.host.duties import Duties
 from kernelarc_mcp.host.guard_client import GuardClient
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
+from kernelarc_mcp.report import read_report
 
 
 @pytest.fixture
@@ -94,6 +95,22 @@ def test_a_calibration_asked_for_while_another_runs_is_still_measured(
         assert (board.calibration.nurseries, board.calibration.pairs) == (3, 12)
     assert [row.kind for row in rows_of(folder)].count("calibrated") == 2
     assert verify(folder) == []
+
+
+def test_everybody_is_told_what_the_device_is_doing_before_the_first_submission(
+    tmp_path: Path, guard: str, meanwhile: list[Any]
+) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign_with_seed(folder)
+    told: list[str] = []
+    with opened(folder) as host:
+        meanwhile.append(lambda request: told.extend(read_report(folder).activity))
+        host.submit("ada", source=planned(1, "gain:0"))
+        judge_all(folder, guard)
+        assert told[0].startswith("The device's noise is being measured first")
+        assert told[1].startswith("The reference is being measured as a line to beat: pair ")
+        assert told[2].startswith("s001: timing, ")
+        assert read_report(folder).activity == []
 
 
 def asked_for(host: Host, nurseries: int, pairs: int) -> None:

@@ -12,12 +12,14 @@ from server_campaigns import DEFINITION, WORKLOADS
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.problem import read_problem
+from kernelarc_guard.protocol import Progress
 from kernelarc_guard.solution import reference_solution
 from kernelarc_mcp.cache import calibration_cache
 from kernelarc_mcp.calibrations import CalibrationCache
 from kernelarc_mcp.cli.main import main
 from kernelarc_mcp.cli.options import record_of
 from kernelarc_mcp.cli.plot import WIDTH, strip_plot
+from kernelarc_mcp.cli.stages import step_of
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.machine import describe_machine
 from kernelarc_mcp.noise import warnings
@@ -202,3 +204,19 @@ def test_recorded_judgements_are_decided_again(run: Run, tmp_path: Path) -> None
     assert run("verify", "--pairs", str(empty), str(tmp_path))[0] == 2
     assert run("verify")[0] == 2
     assert os.environ["XDG_CACHE_HOME"] == str(tmp_path / "cache")
+
+
+def test_a_line_is_shown_for_each_step_and_not_for_each_pair() -> None:
+    told = ["waiting for the device", "device held"]
+    told += [f"calibrating, nursery {n} of 2, pair {k} of 3" for n in (1, 2) for k in (1, 2, 3)]
+    told += ["pair 1: a block is measured", "pair 2: a block is measured"]
+    steps = [
+        step_of(Progress(id="x", stage="timing", done=1, of=2, message=message)) for message in told
+    ]
+    assert list(dict.fromkeys(steps)) == [
+        "waiting for the device",
+        "device held",
+        "calibrating, nursery 1 of 2",
+        "calibrating, nursery 2 of 2",
+        "timing",
+    ]

@@ -71,7 +71,11 @@ def test_a_faster_solution_is_confirmed_and_the_calibration_is_kept_for_the_next
 
 
 def test_broken_and_empty_solutions_have_verdicts_too(folder: Path) -> None:
-    broken = _document(folder, "broken.cpp")
+    ended = _evaluate(folder, "broken.cpp")
+    assert ended.returncode == 0, ended.stderr
+    steps = ended.stderr.splitlines()
+    assert steps[0] == "policy" and "device held" in steps and steps[-1] == "build", steps
+    broken = json.loads(ended.stdout)
     assert (broken["verdict"], broken["reason"]) == ("REJECT", "build_failed")
     assert broken["build"][0]["file"] == "broken.cpp"
     empty = _document(folder, "empty.py")
@@ -90,5 +94,5 @@ def test_what_cannot_be_judged_is_one_line_and_no_verdict(folder: Path) -> None:
     ):
         assert ended.returncode == 2
         assert ended.stdout == ""
-        (line,) = ended.stderr.strip().splitlines()
+        line = ended.stderr.strip().splitlines()[-1]
         assert line.startswith("kernelarc-mcp: ")
