@@ -1,6 +1,7 @@
 # Two commands do everything on a machine with python3 (3.11 or newer) and a C++ compiler:
-#   make demo    two agents optimise a kernel together on this machine's CPU (about 4 minutes)
+#   make demo    two agents optimise a kernel together on this machine's CPU (about 5 minutes)
 #   make test    style, types and tests
+# The first of them installs into .venv: that downloads torch, about 1.2 GB, and takes minutes.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -29,6 +30,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.guard: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV): torch alone is about 1.2 GB to download; this takes minutes."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[guard]'
 	@touch $@
 

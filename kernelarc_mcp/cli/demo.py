@@ -1,5 +1,6 @@
 """`demo`: a small campaign on this machine's CPU, searched by two scripted agents in parallel."""
 
+import math
 import sys
 import time
 from contextlib import ExitStack
@@ -28,6 +29,8 @@ AGENTS = ("agent-1", "agent-2")
 _SCHEDULE = Schedule(calls=3, warmup_calls=1, evict_bytes=32 << 20)
 _PARAMETERS = Parameters(blocks_screen=2, blocks_confirm=4)
 _LOOK_SECONDS = 0.25
+_FIRST_SECONDS = 900.0
+"""How long the first verdict may take."""
 
 
 def demo(
@@ -46,13 +49,20 @@ def demo(
         int, typer.Option("--r-draft", min=1, help="Plateau length that forces a draft.")
     ] = 3,
     seconds: Annotated[
-        float, typer.Option(min=0, help="Stop the clients after this long; 0: when they are done.")
+        float,
+        typer.Option(
+            min=0,
+            help="Stop the clients this long after the first verdict; 0: when they are done.",
+        ),
     ] = 200.0,
     seed: Annotated[int, typer.Option(help="Seed of the clients' choices.")] = 1,
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,
 ) -> None:
-    """Run a small campaign: server, two scripted clients, live verdicts, board and verification."""
+    """Run a small campaign: server, two scripted clients, live verdicts, board and verification.
+
+    Exit status 1 where no verdict was reached, a client failed or the campaign does not verify.
+    """
     python = guard_python(guard)
     target = folder or Path("campaigns") / f"demo-{datetime.now():%Y%m%d-%H%M%S}"
     read = read_problem(problem_folder(problem))
@@ -87,11 +97,13 @@ def _run(
     seconds: float,
     seed: int,
 ) -> bool:
-    """Run server and clients to the end, and say whether a client failed."""
+    """Run server and clients to the end, and say whether a client failed or nothing was judged."""
     logs = folder / "logs"
     logs.mkdir()
     tuner = data_dir("clients") / "tuner.py"
-    deadline = time.monotonic() + seconds if seconds else float("inf")
+    # Calibrating takes the longer the busier the machine is: only what follows is counted.
+    deadline = time.monotonic() + _FIRST_SECONDS if seconds else math.inf
+    counting = False
     with ExitStack() as stack:
         server, url = start_server(folder, python, logs / "server.log")
         stack.enter_context(server)
@@ -106,14 +118,21 @@ def _run(
             if server.status is not None:
                 raise UserError(f"the server ended: {server.last_line()} (logs in {logs})")
             live.look()
+            if live.verdicts and seconds and not counting:
+                counting, deadline = True, time.monotonic() + seconds
             time.sleep(_LOOK_SECONDS)
         live.look()
-        if any(client.status is None for client in clients):
-            out.print(f"Stopped after {seconds:g} s, as --seconds says")
+        running = any(client.status is None for client in clients)
+        if not live.verdicts:
+            waited = f" within {_FIRST_SECONDS:g} s" if running else ""
+            said = f"No verdict was reached{waited}: {live.activity()} (logs in {logs})"
+            out.print(said, markup=False)
+        elif running:
+            out.print(f"Stopped {seconds:g} s after the first verdict, as --seconds says")
         failed = [client for client in clients if client.status not in (None, 0)]
         for client in failed:
             out.print(f"{client.name} failed: {client.last_line()}", markup=False)
-        return bool(failed)
+        return bool(failed) or not live.verdicts
 
 
 def _client(

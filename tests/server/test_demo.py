@@ -3,7 +3,16 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+from host_places import scripted_guard
 from server_process import COMMAND
+
+from kernelarc_mcp.cli import demo
+from kernelarc_mcp.cli.main import main
+
+
+def _guard(folder: Path) -> list[str]:
+    return ["--guard-python", scripted_guard(folder)]
 
 
 def _processes_naming(text: str) -> list[str]:
@@ -21,14 +30,18 @@ def _processes_naming(text: str) -> list[str]:
 def test_a_demo_cut_short_leaves_a_sound_campaign_and_no_process(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     ended = subprocess.run(
-        [*COMMAND, "demo", "--dir", str(folder), "--attempts", "2", "--seconds", "4"],
+        [*COMMAND, "demo", "--dir", str(folder), "--seconds", "0.5", *_guard(tmp_path)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "Stopped after 4 s" in ended.stdout
+    said = ended.stdout
+    order = ["calibrating: ", "calibrated: ", "measuring the reference as a line", " the record"]
+    places = [said.index(words) for words in order]
+    assert places == sorted(places), said
+    assert "Stopped 0.5 s after the first verdict" in said
     assert "verify: every counter and verdict recomputed" in ended.stdout
     assert str(folder) in ended.stdout.strip().splitlines()[-1]
     assert _processes_naming(str(folder)) == []
@@ -37,6 +50,22 @@ def test_a_demo_cut_short_leaves_a_sound_campaign_and_no_process(tmp_path: Path)
         "agent-1.log",
         "agent-2.log",
     }
+
+
+def test_a_demo_that_reaches_no_verdict_says_so_and_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "_FIRST_SECONDS", 2.0)
+    broken = tmp_path / "guard"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    folder = str(tmp_path / "demo")
+    arguments = ["demo", "--dir", folder, "--seconds", "1", "--guard-python", str(broken)]
+    monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert "No verdict was reached within 2 s: " in capsys.readouterr().out
 
 
 def test_a_demo_does_not_touch_a_directory_in_use(tmp_path: Path) -> None:
