@@ -3,8 +3,11 @@
 A sum of n terms in one accumulator equals the exact sum of terms that were moved a little: each
 addition rounds everything added so far, so the first term is moved by all n roundings and the last
 by one. Roundings of different terms are independent. While equal terms are added, or such that are
-tiny beside the sum and mostly lost, they repeat, and n of them move the sum n times as far. Moving the inputs of a float64 reference in just this way says
-how far honest sums may be off for just these inputs, whatever the reference does with its sums.
+tiny beside the sum and mostly lost, they repeat, and n of them move the sum n times as far. Moving
+the inputs of a float64 reference in just this way says how far honest sums may be off for just these
+inputs, whatever the reference does with its sums. Where it divides by a sum that a few inputs
+dominate, both move and the effect cancels: so outputs may always be as far off, relative to their
+row, as inputs were moved.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,24 +65,30 @@ def widest(tensors: Mapping[str, torch.Tensor]) -> Reach:
 
 def walked(
     tensor: torch.Tensor, length: int, turn: int, generator: torch.Generator
-) -> torch.Tensor:
-    """Return a float64 tensor moved as sums over `length` of its elements move them.
+) -> tuple[torch.Tensor, float]:
+    """Return a float64 tensor moved as sums over `length` of its elements move them, and how far.
 
-    They lie along a dimension of that length (one after the other by `turn` where several have it),
+    How far is the root mean square, relative, in the row where it is largest. The elements lie along a dimension of that length (one after the other by `turn` where several have it),
     else side by side in memory order.
     """
     values = tensor.to(torch.float64)
     if length < 2 or not is_float(tensor.dtype):
-        return values
+        return values, 0.0
     fitting = [dim for dim, size in enumerate(values.shape) if size == length]
     if fitting:
         dim = fitting[turn % len(fitting)]
         rows = values.movedim(dim, -1)
-        return (rows * (1.0 + _roundings(rows, generator))).movedim(-1, dim)
+        moves = _roundings(rows, generator)
+        return (rows * (1.0 + moves)).movedim(-1, dim), _most(moves)
     flat = values.reshape(-1)
     rows = torch.nn.functional.pad(flat, (0, -flat.numel() % length)).reshape(-1, length)
-    moved = rows * (1.0 + _roundings(rows, generator))
-    return moved.reshape(-1)[: flat.numel()].reshape(values.shape)
+    moves = _roundings(rows, generator)
+    moved = (rows * (1.0 + moves)).reshape(-1)[: flat.numel()]
+    return moved.reshape(values.shape), _most(moves)
+
+
+def _most(moves: torch.Tensor) -> float:
+    return float(moves.square().mean(-1).max().sqrt()) if moves.numel() else 0.0
 
 
 def _roundings(rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -132,20 +132,22 @@ class Oracle:
         inputs: Mapping[str, Value],
         names: list[str],
         generator: torch.Generator,
-    ) -> Iterator[dict[str, torch.Tensor]]:
-        """Yield answers to inputs moved as adding one after the other moves them."""
+    ) -> Iterator[tuple[dict[str, torch.Tensor], float]]:
+        """Yield answers to inputs moved as adding one after the other moves them, and how far."""
         lengths = self._reach(workload, inputs, names)
         if max(lengths.values(), default=1) < 2:
             return
         for turn in range(WALKS):
-            moved = {
-                name: walked(value, lengths[name], turn, generator)
-                if name in lengths and isinstance(value, torch.Tensor)
-                else _copy(value)
-                for name, value in inputs.items()
-            }
+            moved: dict[str, Value] = {}
+            far = 0.0
+            for name, value in inputs.items():
+                if name in lengths and isinstance(value, torch.Tensor):
+                    moved[name], one = walked(value, lengths[name], turn, generator)
+                    far = max(far, one)
+                else:
+                    moved[name] = _copy(value)
             try:
-                yield self._outputs(workload, moved)
+                yield self._outputs(workload, moved), far
             except OracleError:
                 return  # as above
 

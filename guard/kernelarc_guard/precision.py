@@ -76,23 +76,27 @@ def grown(
     scales: Scales,
     declared: Mapping[str, torch.Tensor],
     expected: Mapping[str, torch.Tensor],
-    walks: Iterable[Mapping[str, torch.Tensor]],
+    walks: Iterable[tuple[Mapping[str, torch.Tensor], float]],
 ) -> Scales:
     """Return scales that also allow what adding one after the other does (see `growth`).
 
-    `walks` are answers to inputs moved so; kappa scales then hold `growth.MARGIN` of their root
-    mean square.
+    `walks` are answers to inputs moved so, and how far; kappa scales then hold `growth.MARGIN` of
+    the root mean square of either.
     """
     squares = {name: torch.zeros_like(_rows(expected[name])) for name in scales}
     count = 0
-    for moved in walks:
+    far = 0.0
+    for moved, one in walks:
         count += 1
+        far += one**2
         for name, total in squares.items():
             total += (_rows(moved[name]) - _rows(expected[name])).square_()
     wide = dict(scales)
     for name, total in squares.items():
         if count and total.numel():
-            usual = _evened(_largest(total.div_(count).sqrt_()), _sizes(_rows(expected[name])))
+            sizes = _sizes(_rows(expected[name]))
+            usual = _evened(_largest(total.div_(count).sqrt_()), sizes)
+            usual = torch.maximum(usual, sizes * math.sqrt(far / count))
             wide[name] = torch.maximum(scales[name], usual * (MARGIN / kappa(declared[name].dtype)))
     return wide
 

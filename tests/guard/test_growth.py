@@ -61,10 +61,19 @@ def _normal() -> torch.Tensor:
     return torch.randn(8, LENGTH, generator=torch.Generator().manual_seed(7))
 
 
+def _spiked(at: int) -> torch.Tensor:
+    x = _normal()
+    x[:, at] = 4096.0
+    return x
+
+
 VALUES: dict[str, Callable[[], torch.Tensor]] = {
     "normal": _normal,
     "positive": lambda: _normal().abs(),
     "constant rows": lambda: _normal()[:, :1].expand(8, LENGTH).contiguous(),
+    "a spike": lambda: _spiked(100),
+    "a spike at the end": lambda: _spiked(-1),
+    "every other zero": lambda: _normal() * (torch.arange(LENGTH) % 2),
     "a slope": lambda: torch.linspace(-2, 2, LENGTH).repeat(8, 1),
 }
 
@@ -136,7 +145,7 @@ def test_equal_terms_move_a_sum_by_their_number_and_others_by_its_root() -> None
     generator = torch.Generator().manual_seed(1)
     same, mixed = torch.ones(64, LENGTH).double(), torch.rand(64, LENGTH).double() + 0.5
     moved = [
-        float((walked(x, LENGTH, 0, generator) - x).sum(-1).abs().mean() / x.sum(-1).mean())
+        float((walked(x, LENGTH, 0, generator)[0] - x).sum(-1).abs().mean() / x.sum(-1).mean())
         for x in (same, mixed)
     ]
     assert 0.2 * LENGTH < moved[0] * 2**24 < 0.6 * LENGTH
@@ -145,5 +154,6 @@ def test_equal_terms_move_a_sum_by_their_number_and_others_by_its_root() -> None
 
 @pytest.mark.parametrize("shape", [(6,), (4, 6), (6, 4), (5, 5), (0, 6), ()])
 def test_moved_inputs_keep_their_shape(shape: tuple[int, ...]) -> None:
-    moved = walked(torch.ones(shape), 6, 1, torch.Generator())
+    moved, far = walked(torch.ones(shape), 6, 1, torch.Generator())
+    assert (far > 0) == (moved.numel() > 0)
     assert moved.shape == torch.Size(shape) and moved.dtype is torch.float64
