@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import httpx2
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 
@@ -18,33 +18,43 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
     answer = result.structured_content
     if result.is_error or not isinstance(answer, dict):
-        sys.exit(f"{tool}: {result.content}")
+        raise ValueError(f"{tool}: {' '.join(getattr(c, 'text', '') for c in result.content)}")
     return answer
 
 
-async def main(url: str, path: Path) -> None:
-    headers = {"Authorization": f"Bearer {os.environ['KERNELARC_TOKEN']}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=120) as http,
-        Client(streamable_http_client(url, http_client=http)) as client,
-    ):
-        brief = await call(client, "get_brief")
-        print(f"{brief['problem']} on {brief['device']}: {brief['next_step']}")
-        python = path.suffix == ".py"
-        view = await call(
-            client,
-            "submit_candidate",
-            source=path.read_text(encoding="utf-8"),
-            filename=path.name,
-            destination_passing=not python,
-            binding="" if python else "dlpack",
-            summary=f"{path.name} as it is",
-        )
-        while view["state"] != "done":
-            view = await call(client, "wait_submission", ticket=view["ticket"])
-        print(f"{view['verdict']} {view['reason']}: {view['detail']}")
-        print(view["next_step"])
+async def main(url: str, name: str, source: str, token: str) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
+        if (await http.post(url)).status_code == 401:
+            raise ValueError("the server knows no such token")
+        async with Client(streamable_http_client(url, http_client=http)) as client:
+            await submit(client, name, source)
+
+
+async def submit(client: Client, name: str, source: str) -> None:
+    brief = await call(client, "get_brief")
+    print(f"{brief['problem']} on {brief['device']}: {brief['next_step']}", flush=True)
+    print(f"submitting {name}, and waiting for the verdict", flush=True)
+    fills = not name.endswith(".py")
+    sent = {"source": source, "filename": name, "destination_passing": fills}
+    view = await call(client, "submit_candidate", **sent, summary=f"{name} as it is")
+    while view["state"] != "done":
+        print(f"{view['ticket']} {view['state']}: {view['message']}", flush=True)
+        view = await call(client, "wait_submission", ticket=view["ticket"])
+    print(f"{view['verdict']} {view['reason']}: {view['detail']}\n{view['next_step']}")
+
+
+def first(failure: BaseException) -> BaseException:
+    """The client runs in tasks of its own, so that failures come in nested groups."""
+    return first(failure.exceptions[0]) if isinstance(failure, BaseExceptionGroup) else failure
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], Path(sys.argv[2]))
+    token = os.environ.get("KERNELARC_TOKEN", "")
+    if len(sys.argv) != 3 or not token:
+        sys.exit("usage: KERNELARC_TOKEN=TOKEN python minimal.py URL FILE")
+    try:
+        text = Path(sys.argv[2]).read_text(encoding="utf-8")
+        anyio.run(main, sys.argv[1], Path(sys.argv[2]).name, text, token)
+    except* (httpx2.HTTPError, MCPError, OSError, ValueError) as failures:
+        sys.exit(f"minimal: {sys.argv[1]}: {first(failures) or type(first(failures)).__name__}")

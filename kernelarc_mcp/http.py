@@ -12,7 +12,6 @@ from kernelarc_mcp.wire import repair
 
 PATH = "/mcp"
 MAX_BODY = 4 * 1024 * 1024
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _GRACE = 2
 """Seconds a stop waits for open streams; a client that listens would hold it up for ever."""
 _TOKEN_HELP = (

@@ -1,16 +1,8 @@
-"""Who is calling: the bearer token's agent over HTTP, the launch environment's over stdio."""
-
-import os
+"""Who is calling: the bearer token's agent over HTTP, the one named at launch over stdio."""
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 
-from kernelarc_mcp.host.errors import HostError
-
-AGENT_VARIABLE = "KERNELARC_AGENT"
-
-
-class NoIdentity(HostError):
-    """The caller is nobody: no token and no agent named at launch."""
+from kernelarc_mcp.launch import NoIdentity
 
 
 def caller(launched_as: str = "") -> str:
@@ -24,14 +16,3 @@ def caller(launched_as: str = "") -> str:
     if launched_as:
         return launched_as
     raise NoIdentity("this call carries no identity: send a bearer token of this campaign")
-
-
-def agent_from_environment() -> str:
-    """Return the agent that a stdio client launched this process as; raise NoIdentity if none."""
-    agent = os.environ.get(AGENT_VARIABLE, "").strip()
-    if not agent:
-        raise NoIdentity(
-            f"{AGENT_VARIABLE} is not set: over stdio the client must launch the server with "
-            f"{AGENT_VARIABLE}=NAME, an agent of this campaign"
-        )
-    return agent

@@ -25,6 +25,7 @@ def http_server(folder: Path, guard: str) -> Iterator[tuple[subprocess.Popen[str
     )
     assert process.stderr is not None
     try:
+        assert process.stderr.readline() == f"Starting the server of {folder}\n"
         line = process.stderr.readline()
         found = re.search(r"http://\S+/mcp", line)
         assert found, line + process.stderr.read()

@@ -10,8 +10,10 @@ import typer
 from kernelarc_mcp.cli.console import UserError, err
 from kernelarc_mcp.cli.options import AllowUnsandboxed, CampaignDir, GuardPython, guard_python
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.launch import agent_from_environment
 
 DEFAULT_PORT = 8765
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def serve(
@@ -42,9 +44,19 @@ def serve(
     Over stdio the client says who it is with KERNELARC_AGENT; over HTTP every request carries a
     bearer token.
     """
+    python = guard_python(guard)
+    address, port = _address(http) if http else ("", 0)
+    names = allow_host or []
+    if http and address not in LOOPBACK and not names:
+        raise UserError(
+            f"--http: {address} is not loopback; say with --allow-host by which name or address "
+            "clients reach it"
+        )
+    host = Host.open(folder)
+    agent = "" if http else agent_from_environment(host.agents())
+    err.print(f"Starting the server of {folder}", markup=False)
     # The MCP SDK takes more than a second to import; only serving needs it.
-    from kernelarc_mcp.http import LOOPBACK, CannotListen, serve_http
-    from kernelarc_mcp.identity import agent_from_environment
+    from kernelarc_mcp.http import CannotListen, serve_http
     from kernelarc_mcp.server import build_server
     from kernelarc_mcp.stdio import serve_stdio
 
@@ -54,21 +66,12 @@ def serve(
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    python = guard_python(guard)
     level: Literal["INFO", "WARNING"] = "INFO" if verbose else "WARNING"
+    server = build_server(host, guard_python=python, agent=agent, log_level=level)
     if not http:
-        agent = agent_from_environment()
-        server = build_server(Host.open(folder), guard_python=python, agent=agent, log_level=level)
+        err.print(f"Serving {folder} to {agent} over stdio", markup=False)
         anyio.run(serve_stdio, server)
         return
-    address, port = _address(http)
-    names = allow_host or []
-    if address not in LOOPBACK and not names:
-        raise UserError(
-            f"--http: {address} is not loopback; say with --allow-host by which name or address "
-            "clients reach it"
-        )
-    server = build_server(Host.open(folder), guard_python=python, log_level=level)
 
     def listening(url: str) -> None:
         err.print(f"Serving {folder} at {url}", markup=False)

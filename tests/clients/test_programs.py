@@ -108,6 +108,44 @@ def test_the_minimal_client_prints_verdict_and_next_step(running: Running, tmp_p
     status, out, errors = end(process)
     assert status == 0, errors
     assert "REJECT build_failed: kernel.py:1: expected something else." in out
+    assert "submitting kernel.py, and waiting" in out
+
+
+def test_the_minimal_client_sends_either_binding_of_cpp(running: Running, tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.cpp"
+    for number, header in enumerate(("tvm/ffi/container/tensor.h", "dlpack/dlpack.h"), start=1):
+        kernel.write_text(f"#include <{header}>\n// PLAN\nPLAN = 'broken'\nint run();\n")
+        token = running.tokens["bob"]
+        status, out, errors = end(
+            start("minimal.py", running.url, str(kernel), KERNELARC_TOKEN=token)
+        )
+        assert status == 0 and "REJECT build_failed" in out, out + errors
+        host = Host.open(running.folder)
+        with host.campaign.journal.reading() as state:
+            proposal = state.attempts[f"s{number:03d}"].proposal
+        host.close()
+        assert proposal.binding == ("tvm-ffi", "dlpack")[number - 1]
+        assert proposal.destination_passing
+
+
+def test_what_a_user_does_wrong_with_the_minimal_client_is_one_line(
+    running: Running, tmp_path: Path
+) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("def run(x, weight):\n    return x\n")
+    token, gone = running.tokens["bob"], str(tmp_path / "gone.py")
+    for arguments, given, said in (
+        ((running.url, str(kernel)), "wrong", "knows no such token"),
+        (("http://127.0.0.1:9/mcp", str(kernel)), token, "http://127.0.0.1:9/mcp: "),
+        ((running.url, str(kernel)), "", "KERNELARC_TOKEN"),
+        ((), token, "usage: "),
+        ((running.url, gone), token, gone),
+        (("not a url", str(kernel)), token, "not a url"),
+    ):
+        status, out, errors = end(start("minimal.py", *arguments, KERNELARC_TOKEN=given))
+        assert (status, out) == (1, ""), errors
+        (line,) = errors.strip().splitlines()
+        assert said in line
 
 
 def test_a_tuner_without_a_token_says_what_to_set() -> None:

@@ -46,6 +46,40 @@ def test_without_an_agent_the_server_refuses_in_one_line(place: Place, silent_gu
     assert "KERNELARC_AGENT" in line
 
 
+def test_an_agent_the_campaign_does_not_know_is_refused_in_one_line(
+    place: Place, silent_guard: str
+) -> None:
+    ended = subprocess.run(
+        [*COMMAND, "serve", str(place.folder), "--guard-python", silent_guard],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "KERNELARC_AGENT": "nobody"},
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    (line,) = ended.stderr.strip().splitlines()
+    assert "'nobody'" in line and "ada, bob" in line
+
+
+def test_a_stdio_server_says_when_it_starts_and_when_it_listens(
+    place: Place, silent_guard: str
+) -> None:
+    ended = subprocess.run(
+        [*COMMAND, "serve", str(place.folder), "--guard-python", silent_guard],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "KERNELARC_AGENT": "bob"},
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert ended.stderr.splitlines()[:2] == [
+        f"Starting the server of {place.folder}",
+        f"Serving {place.folder} to bob over stdio",
+    ]
+
+
 def test_bytes_that_are_not_utf8_are_answered_and_the_server_goes_on(
     place: Place, silent_guard: str
 ) -> None:
