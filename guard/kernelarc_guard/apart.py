@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 
 from kernelarc_guard.ratios import student
 from kernelarc_guard.rule import Calibration, Decision
+from kernelarc_guard.words import times
 
 ROUNDS = 5
 """Rounds of record alone and candidate alone, in random order."""
@@ -33,7 +34,7 @@ def contradiction(
     if upper >= decision.lower_percent:
         return None
     return (
-        f"Side by side it was proven more than {decision.lower_percent:+.3f} % faster, but with"
-        f" the arms in separate lifetimes only {mean:+.3f} % (at most {upper:+.3f} %, {count}"
-        " rounds): the gain does not stand alone."
+        f"Side by side it was proven more than {times(decision.lower_percent)} the record's speed,"
+        f" but with the arms in separate lifetimes it is {times(mean)} (at most {times(upper)},"
+        f" {count} rounds): the gain does not stand alone."
     )

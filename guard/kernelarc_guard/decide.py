@@ -13,6 +13,7 @@ from kernelarc_guard.calibration import calibrate_from, respread
 from kernelarc_guard.pairs import block_values, pair_value, workload_values
 from kernelarc_guard.plan import Look, confirmation_plan, goal, resolution, terms_of
 from kernelarc_guard.rule import Calibration, Decision, Parameters, Rulers
+from kernelarc_guard.words import times
 
 if TYPE_CHECKING:
     from kernelarc_guard.core import Source, Verdict
@@ -69,8 +70,8 @@ def screen(
         return None
     if k < len(values):
         raise ValueError(f"the screen stopped after {k} pairs, yet {len(values)} are given")
-    says = f"{mean:+.3f} % over {k} screening pairs (sd {calibration.sd_screen:.3f} %)"
-    says += f"; goal {float(planned.goal[0]):.3f} %, band {parameters.band:g} %."
+    says = f"{times(mean)} the record's speed over {k} screening pairs (sd {calibration.sd_screen:.3f} %)"
+    says += f"; goal {times(float(planned.goal[0]))}, band {parameters.band:g} %."
     return _decision(
         core.Verdict(verdict), mean, None, k, None, parameters, calibration, planned, says
     )
@@ -107,9 +108,9 @@ def confirm(
         raise ValueError(f"the confirmation stopped after {n} pairs, yet {len(values)} are given")
     bounded = float(judged.lower[0])
     lower = bounded if math.isfinite(bounded) else None
-    bound = "none" if lower is None else f"{lower:+.3f} %"
-    says = f"{mean:+.3f} % over {n} confirming pairs, lower bound {bound}"
-    says += f"; a KEEP needs more than {float(planned.delta[0]):.3f} %."
+    bound = "none" if lower is None else times(lower)
+    says = f"{times(mean)} the record's speed over {n} confirming pairs, lower bound {bound}"
+    says += f"; a KEEP needs more than {times(float(planned.delta[0]))}."
     if judged.workload[0] >= 0:
         says += (
             f" Workload {judged.workload[0]} is shown slower than the band"

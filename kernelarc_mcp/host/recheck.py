@@ -62,8 +62,9 @@ def recheck(
     except ValueError as error:
         return [f"the pairs cannot be decided on: {error}"]
     findings = []
-    if again != decision:
-        findings.append(f"its pairs and the stake then give {_difference(again, decision)}")
+    differing = _difference(again, decision)
+    if differing:
+        findings.append(f"its pairs and the stake then give {differing}")
     try:
         findings += _anchor_findings(result, weights)
         denied = _contradicted(result, again, weights)
@@ -77,16 +78,19 @@ def recheck(
 
 
 def _difference(again: Decision, recorded: Decision) -> str:
-    """Name every field of two decisions that differs, with both values."""
-    differing = [
+    """Name every field of two decisions that differs, with both values; empty where none does.
+
+    But for the sentence, which says the numbers in the words of the version that wrote it.
+    """
+    numbers = (
         (name, getattr(again, name), getattr(recorded, name))
         for name in Decision.model_fields
-        if getattr(again, name) != getattr(recorded, name)
-    ]
-    # The sentence only repeats the numbers: it is named where nothing else differs.
-    numbers = [one for one in differing if one[0] != "detail"] or differing
+        if name != "detail"
+    )
     return "; ".join(
-        f"{name} {given!r}, where {said!r} is recorded" for name, given, said in numbers
+        f"{name} {given!r}, where {said!r} is recorded"
+        for name, given, said in numbers
+        if given != said
     )
 
 

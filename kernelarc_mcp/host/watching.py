@@ -8,6 +8,7 @@ from kernelarc_guard.decide import Calibration, respread
 from kernelarc_guard.pairs import block_values, pair_value
 from kernelarc_guard.protocol import Result
 from kernelarc_guard.ratios import Ratio, ratio_of, student
+from kernelarc_guard.words import times
 from kernelarc_mcp.host.events import (
     SEED,
     Calibrated,
@@ -52,7 +53,7 @@ def drifted(state: CampaignState, attempt: Attempt, result: Result) -> str:
         return ""
     return (
         f"{step.ticket} was published at {step.over_seed.ratio:.4f} times the seed and measures"
-        f" {now.ratio:.4f} now ({missing:+.2f} % missing)."
+        f" {now.ratio:.4f} now ({times(-missing)} of that)."
     )
 
 

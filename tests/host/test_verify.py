@@ -110,6 +110,17 @@ def test_a_verdict_that_its_pairs_do_not_give_is_found_though_all_hashes_fit(cop
     )
 
 
+def test_a_decision_told_in_other_words_verifies_and_another_number_is_named(copy: Path) -> None:
+    row = row_of(copy, "confirmed")
+    decision = json.loads(row.body)["result"]["decision"]
+    words = "+18.232 % over 7 confirming pairs: as an earlier version put it."
+    forge(copy, row.seq, {"result": {"decision": {"detail": words}}})
+    assert verify(copy) == []
+    forge(copy, row.seq, {"result": {"decision": {"goal": 0.5}}})
+    said = f"its pairs and the stake then give goal {decision['goal']!r}, where 0.5 is recorded"
+    assert f"event row {row.seq}: {said}" in verify(copy)
+
+
 @pytest.mark.parametrize(
     ("kind", "submission", "change", "says"),
     [

@@ -1,0 +1,12 @@
+"""Numbers in sentences that people read; light."""
+
+import math
+
+
+def times(percent: float) -> str:
+    """Return a gain, 100 * ln(record / candidate), as record time over candidate time: `1.0202x`.
+
+    A percentage on the logarithmic scale cannot be read once it is large: -519 % is 0.00557x.
+    """
+    ratio = math.exp(percent / 100)
+    return f"{ratio:.4f}x" if 0.1 <= ratio < 10 else f"{ratio:.3g}x"
