@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check tests wheel clean
+.PHONY: demo test check tests test-gpu wheel clean
 
 demo: $(VENV)/.guard
 	$(BIN)/kernelarc-mcp demo
@@ -20,6 +20,10 @@ check: $(VENV)/.dev
 
 tests: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+# Where there is an NVIDIA GPU; one result per test in gpu-tests.xml.
+test-gpu: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/gpu -m needs_gpu --junitxml=gpu-tests.xml
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --outdir dist .

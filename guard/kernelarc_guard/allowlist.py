@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from kernelarc_guard.cuda.nvcc import find_nvcc
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.toolchain import find_toolchain
 
@@ -31,6 +32,9 @@ def system_paths() -> list[str]:
     if toolchain is not None:
         wanted.append(_root_of(toolchain.compiler))
         wanted += [str(p) for p in (toolchain.include, toolchain.libraries) if p is not None]
+    nvcc = find_nvcc()
+    if nvcc is not None:
+        wanted.append(nvcc.root)
     home = Path.home()
     for path in wanted:
         if path == "/" or (home != Path("/") and home.is_relative_to(path)):

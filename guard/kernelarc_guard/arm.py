@@ -28,6 +28,10 @@ _REPLY_SECONDS = 5.0
 _ALL_MARKED = (1 << control.MAX_MARKED) - 1
 
 
+class CallBlocks(Exception):
+    """A solution waits for the device inside its call, so that its calls cannot be queued there."""
+
+
 class Arm:
     """One runner of one solution with its own buffers."""
 
@@ -66,7 +70,8 @@ class Arm:
         self.first_ns = 0
         """What the very first call took."""
         self._results: ReturnedResults | None = None
-        self._sets = [drawer.buffers(w, outputs=not self._returns) for w in drawer.indices]
+        self._sets: list[BufferSet] = []
+        self._new_buffers()
         control_fd = shared_file(control.SIZE)
         self._page = control.ControlPage(mmap.mmap(control_fd, control.SIZE))
         self._log_fd = _capped_file(_LOG_BYTES)
@@ -79,7 +84,7 @@ class Arm:
             os.close(control_fd)
             raise
         try:
-            setup = _setup(solution, placed, drawer, self._sets, schedule)
+            setup = _setup(solution, placed, drawer, schedule) | self._device_setup()
             self._load(setup | {"planted": planted}, control_fd)
         except BaseException:
             self.close()
@@ -105,12 +110,13 @@ class Arm:
         rewritten = buffers.fill(draw.tensors, self._drawer.mutable)
         self._refuse_followers(workload)
         self._page.set_scalars(draw.scalars)
+        marks = control.marks(list(buffers.inputs), rewritten)
         self._page.order(
             control.Order(
                 self._call,
                 control.RUN,
                 workload,
-                _marks(buffers, rewritten) if self._versions else _ALL_MARKED,
+                marks if self._versions else _ALL_MARKED,
                 hold * control.HOLD | renew * control.RENEW,
             )
         )
@@ -217,6 +223,9 @@ class Arm:
         with suppress(NurseryLost):
             self._runner.keep()
 
+    def let_die(self) -> None:
+        """Begin to end, where that takes long: `close` waits for it."""
+
     def close(self) -> None:
         """Kill the runner with all that it started, and release its memory."""
         left = self._runner.end()
@@ -232,12 +241,25 @@ class Arm:
                 os.close(fd)
 
     def _load(self, setup: dict[str, Any], control_fd: int) -> None:
-        seconds, channel = self._schedule.start_seconds, self._runner.channel
-        fds = (control_fd, self._log_fd, *(one.fd for one in self._sets))
-        late = f"loading took more than {seconds:g} s"
+        """Give the runner all that it needs, and wait until it has loaded the solution."""
+        self._send(setup, control_fd)
+        self._wait_loaded()
+
+    def _send(self, setup: dict[str, Any], control_fd: int) -> None:
+        channel, own = self._runner.channel, self._descriptors()
         try:
             channel.settimeout(_REPLY_SECONDS)
-            send_frame(channel, setup, fds)
+            send_frame(channel, setup, (control_fd, self._log_fd, *own))
+        except (FrameError, OSError) as error:
+            raise SolutionFault("crashed", f"while loading, {self._told(str(error))}") from error
+        finally:
+            for fd in own:
+                os.close(fd)
+
+    def _wait_loaded(self) -> None:
+        seconds = self._schedule.start_seconds
+        late = f"loading took more than {seconds:g} s"
+        try:
             answer = self._runner.wait(seconds)
             # It has stopped or ended: what it had to say is there, or is not coming.
             reply = self._reply() if answer.get("fault") in (None, "ended") else {}
@@ -286,7 +308,21 @@ class Arm:
                 workload,
             )
 
-    def _check_report(self, workload: int, buffers: BufferSet, draw: Draw) -> None:
+    def _new_buffers(self) -> None:
+        """Make the buffers of every workload."""
+        drawer = self._drawer
+        self._sets += [drawer.buffers(w, outputs=not self._returns) for w in drawer.indices]
+
+    def _descriptors(self) -> list[int]:
+        """Return new descriptors of all buffers for the runner."""
+        return [os.dup(one.fd) for one in self._sets]
+
+    def _device_setup(self) -> dict[str, Any]:
+        """Return what the runner is told about its buffers."""
+        order = self._drawer.order
+        return {"sets": [{"order": order} | one.describe() for one in self._sets]}
+
+    def _check_page(self, workload: int) -> None:
         call, status, _ = self._page.read_report()
         if status == control.RAISED:
             raise SolutionFault("raised", self._page.read_error(), workload)
@@ -294,6 +330,9 @@ class Arm:
             raise SolutionFault(
                 "tampering", "the process stopped before its call had returned", workload
             )
+
+    def _check_report(self, workload: int, buffers: BufferSet, draw: Draw) -> None:
+        self._check_page(workload)
         near = buffers.broken_canary()
         if near is not None:
             raise SolutionFault("out_of_bounds_write", f"bytes next to {near!r} changed", workload)
@@ -320,7 +359,6 @@ def _setup(
     solution: Solution,
     placed: Placed,
     drawer: Drawer,
-    sets: list[BufferSet],
     schedule: Schedule,
 ) -> dict[str, Any]:
     binding = solution.binding or ("numpy" if "numpy" in solution.spec.languages else "python")
@@ -333,14 +371,6 @@ def _setup(
         "function": solution.entry_function,
         "threads": drawer.threads,
         "memory_bytes": schedule.memory_bytes,
-        "sets": [
-            {
-                "order": drawer.order,
-                "inputs": {n: s.describe() for n, s in one.inputs.items()},
-                "outputs": {n: s.describe() for n, s in one.outputs.items()},
-            }
-            for one in sets
-        ],
     }
 
 
@@ -350,14 +380,6 @@ def _capped_file(size: int) -> int:
     os.ftruncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     return fd
-
-
-def _marks(buffers: BufferSet, rewritten: list[str]) -> int:
-    return sum(
-        1 << index
-        for index, name in enumerate(buffers.inputs)
-        if name in rewritten and index < control.MAX_MARKED
-    )
 
 
 def mapped_inputs(

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import torch
 
 from kernelarc_guard.anchor_arm import AnchorArm
-from kernelarc_guard.arm import Arm
+from kernelarc_guard.arm import Arm, CallBlocks
+from kernelarc_guard.backend import Backend, CpuBackend
 from kernelarc_guard.build import Built
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.draws import Draw, Drawer
@@ -73,23 +74,27 @@ class Bench:
     """Nanoseconds by workload: a shorter call is checked against the oracle. Empty: none is."""
     worst: dict[int, Comparison] = field(default_factory=dict)
     """The candidate's largest error per workload."""
+    backend: Backend = field(default_factory=CpuBackend)
+    awake: bool = False
+    """Is a solution there that waits for the device inside its calls? Then none is queued."""
     _last: tuple[Draw, Answer] | None = None
     _typical: dict[int, Scales] = field(default_factory=dict)
     """How large honest errors were at the last answer, one number per output."""
     _barred: set[tuple[int, str]] = field(default_factory=set)
     """Kinds of values that a workload's reference does not bear."""
 
-    def start(self, nursery: Nursery, contestant: Contestant) -> Arm:
-        """Fork a runner for one solution; raises SolutionFault."""
-        return Arm(
-            nursery,
-            contestant.solution,
-            contestant.built,
-            self.drawer,
-            self.schedule,
-            contestant.slot,
-            self.note,
-            contestant.planted,
+    def start(self, nursery: Nursery, contestant: Contestant, untimed: bool = False) -> Arm:
+        """Fork a runner for one solution; `untimed` where no time decides. Raises SolutionFault."""
+        return self.backend.start(
+            nursery, contestant, self.drawer, self.schedule, self.note, self.awake or untimed
+        )
+
+    def hold_awake(self) -> None:
+        """From now on time all calls of all arms awake: one of them cannot be queued."""
+        self.awake = True
+        self.note(
+            "calls_awake: a solution waits for the device inside its call; all are timed from "
+            "waking their process to its stop, launches included"
         )
 
     def answer(self, workload: int, draw: Draw) -> Answer:
@@ -222,6 +227,22 @@ def run_pair(
 
     Raises CandidateFault where the candidate fails, Refused where record or anchor does.
     """
+    try:
+        return _run_pair(bench, nursery, record, candidate, blocks, tick, anchor)
+    except CallBlocks:
+        bench.hold_awake()
+    return _run_pair(bench, nursery, record, candidate, blocks, tick, anchor)
+
+
+def _run_pair(
+    bench: Bench,
+    nursery: Nursery,
+    record: Contestant,
+    candidate: Contestant,
+    blocks: int,
+    tick: Callable[[], None],
+    anchor: Contestant | None,
+) -> PairTimes:
     record_first = secrets.randbits(1) == 1
     arms: dict[bool, Arm] = {}
     third: AnchorArm | None = None
@@ -242,6 +263,8 @@ def run_pair(
             tick()
         return PairTimes(record_first=record_first, blocks=times)
     finally:
+        for arm in arms.values():
+            arm.let_die()
         for arm in arms.values():
             arm.close()
         if third is not None:

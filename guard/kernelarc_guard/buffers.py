@@ -19,7 +19,7 @@ from kernelarc_guard.dtypes import torch_dtype
 CANARY: Final = 256
 """Bytes of random pattern before and after each tensor."""
 _ALIGN: Final = 256
-_POISON_INT: Final = 0x6B
+POISON_INT: Final = 0x6B
 """Byte that fills integer outputs; floating outputs are filled with NaN."""
 
 
@@ -102,7 +102,7 @@ class BufferSet:
             if view.dtype.is_floating_point and view.element_size() > 1:
                 view.fill_(float("nan"))
             else:
-                self._bytes[slot.offset : slot.offset + slot.nbytes].fill_(_POISON_INT)
+                self._bytes[slot.offset : slot.offset + slot.nbytes].fill_(POISON_INT)
         self._pattern = self._pattern.roll(1)
         for begin, end in self._canaries:
             self._bytes[begin:end] = self._pattern[: end - begin]
@@ -127,6 +127,13 @@ class BufferSet:
             for name in self.inputs
             if not torch.equal(_raw(self._views[name]), _raw(_like(inputs[name], self, name)))
         ]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the JSON a runner needs to map it."""
+        return {
+            "inputs": {n: s.describe() for n, s in self.inputs.items()},
+            "outputs": {n: s.describe() for n, s in self.outputs.items()},
+        }
 
     def output(self, name: str) -> torch.Tensor:
         """Return the guard's view of a destination-passing output."""

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ from pydantic import TypeAdapter
 from kernelarc_guard import compile_job
 from kernelarc_guard.compile_flags import DEFAULT, FlagRefused, compiler_flags, linker_flags
 from kernelarc_guard.compiler_messages import read_messages
+from kernelarc_guard.cuda.nvcc import LANGUAGES as CUDA_LANGUAGES
+from kernelarc_guard.cuda.nvcc import find_nvcc, nvcc_flags, read_nvcc
 from kernelarc_guard.protocol import BuildMessage
 from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import NATIVE_SUFFIXES, Solution
@@ -83,20 +85,42 @@ class BuildFailed(Exception):
         self.messages = list(messages)
 
 
+@dataclass(frozen=True)
+class _Recipe:
+    """How one solution is compiled."""
+
+    command: list[str]
+    """Paths of the solution are relative to the work folder."""
+    identity: str
+    """Of the compiler and all else that decides what comes out, beside command and sources."""
+    prefix_map: str
+    """The flag that keeps the work folder's name out of the binary."""
+    read: Callable[[str, str, str], list[BuildMessage]]
+    """Output, source folder, entry file -> messages."""
+    loop: bool = False
+    """Is the native loop compiled along?"""
+
+
 def build(
-    solution: Solution, cache_dir: Path, *, seconds: float, memory_bytes: int, sandbox: Sandbox
+    solution: Solution,
+    cache_dir: Path,
+    *,
+    seconds: float,
+    memory_bytes: int,
+    sandbox: Sandbox,
+    gpu: str = "",
 ) -> Built:
     """Build a solution, or find it built, in the cache.
 
     A native build runs in `sandbox`, and ends after `seconds` and within `memory_bytes` of address
-    space. Raises
-    BuildFailed; its detail says whether the solution is at fault or this machine lacks a compiler.
+    space. CUDA C++ needs the architecture of a `gpu`, as in ``90a``. Raises BuildFailed; its detail says whether the solution is at fault or this machine lacks a compiler.
     """
     started = time.monotonic()
     cache_dir.mkdir(parents=True, exist_ok=True)
     if solution.is_native:
         job = Limits(seconds, memory_bytes, sandbox)
-        return _build_native(solution, cache_dir, job, started)
+        recipe = _gpu_recipe(solution, gpu) if gpu else _host_recipe(solution)
+        return _build_native(solution, cache_dir, recipe, job, started)
     return _place_python(solution, cache_dir, seconds, started)
 
 
@@ -116,21 +140,17 @@ def _place_python(solution: Solution, cache_dir: Path, seconds: float, started: 
     return Built(root / solution.entry_file, root, digest, [], took, cached)
 
 
-def _build_native(solution: Solution, cache_dir: Path, limits: Limits, started: float) -> Built:
-    toolchain = find_toolchain()
-    if toolchain is None:
-        raise BuildFailed(
-            "build_failed", "no C++ compiler (c++, g++ or clang++) is installed on this machine"
-        )
-    flags = _flags(solution, toolchain)
+def _build_native(
+    solution: Solution, cache_dir: Path, recipe: _Recipe, limits: Limits, started: float
+) -> Built:
     sources = sorted((source.path, source.content) for source in solution.sources)
-    key = _digest([_FORMAT, toolchain.identity, flags, sources])
+    key = _digest([_FORMAT, recipe.identity, recipe.command, sources])
     final = cache_dir / "native" / key
     with _locked(cache_dir, key, limits.seconds):
         cached = (final / _BINARY).is_file()
         if not cached:
             with _new_entry(cache_dir, final) as work:
-                _compile(solution, work, [toolchain.compiler, *flags], limits)
+                _compile(solution, work, recipe, limits)
     binary = hashlib.sha256((final / _BINARY).read_bytes()).hexdigest()
     return Built(
         entry=final / _BINARY,
@@ -141,6 +161,50 @@ def _build_native(solution: Solution, cache_dir: Path, limits: Limits, started: 
         seconds=time.monotonic() - started,
         cached=cached,
     )
+
+
+def _host_recipe(solution: Solution) -> _Recipe:
+    toolchain = find_toolchain()
+    if toolchain is None:
+        raise BuildFailed(
+            "build_failed", "no C++ compiler (c++, g++ or clang++) is installed on this machine"
+        )
+    command = [toolchain.compiler, *_flags(solution, toolchain)]
+    loop = solution.binding == "dlpack"
+    return _Recipe(command, toolchain.identity, "-ffile-prefix-map", read_messages, loop)
+
+
+def _gpu_recipe(solution: Solution, arch: str) -> _Recipe:
+    spec, nvcc, toolchain = solution.spec, find_nvcc(), find_toolchain()
+    if not set(spec.languages) <= CUDA_LANGUAGES:
+        raise BuildFailed(
+            "build_failed", f"languages {spec.languages}: only cuda can be built for a GPU"
+        )
+    if solution.binding not in {"tvm-ffi", "dlpack"}:
+        raise BuildFailed(
+            "build_failed", f"binding {solution.binding!r}: expected 'tvm-ffi' or 'dlpack'"
+        )
+    if nvcc is None or toolchain is None:
+        raise BuildFailed("build_failed", "nvcc and a C++ compiler are not installed here")
+    asked = spec.compile_options
+    try:
+        flags = nvcc_flags(
+            asked.cuda_cflags if asked else [], asked.cflags if asked else [], _SOURCES, arch
+        )
+        linked = linker_flags(asked.ld_flags if asked else [])
+    except FlagRefused as refused:
+        raise BuildFailed("build_failed", str(refused)) from None
+    if toolchain.include is not None:
+        flags += ["-isystem", f"{toolchain.include}"]
+    elif solution.binding == "tvm-ffi":
+        raise BuildFailed("build_failed", "the binding tvm-ffi is not installed on this machine")
+    units = [s.path for s in solution.sources if Path(s.path).suffix in NATIVE_SUFFIXES]
+    flags += [f"{_SOURCES}/{path}" for path in sorted({*units, solution.entry_file})]
+    flags += ["-o", _BINARY, *linked]
+    if solution.binding == "tvm-ffi":
+        flags += [f"-L{toolchain.libraries}", "-ltvm_ffi"]
+    identity = f"{nvcc.identity}\n{toolchain.identity}"
+    return _Recipe([nvcc.program, *flags], identity, "-Xcompiler=-ffile-prefix-map", read_nvcc)
 
 
 def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
@@ -184,16 +248,16 @@ def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
     return flags
 
 
-def _compile(solution: Solution, work: Path, command: list[str], limits: Limits) -> None:
+def _compile(solution: Solution, work: Path, recipe: _Recipe, limits: Limits) -> None:
     """Compile the sources into the work folder; raises BuildFailed."""
     _write_sources(work, solution)
-    if solution.binding == "dlpack":
+    if recipe.loop:
         shutil.copy(_LOOP, work / _LOOP.name)
-    mapped = f"-ffile-prefix-map={_inside(work, limits.sandbox)}=."
-    answer = run_in_builder([*command, mapped], work, limits)
+    mapped = f"{recipe.prefix_map}={_inside(work, limits.sandbox)}=."
+    answer = run_in_builder([*recipe.command, mapped], work, limits)
     seconds = limits.seconds
     output: str = answer["output"]
-    messages = read_messages(output, _SOURCES, solution.entry_file)
+    messages = recipe.read(output, _SOURCES, solution.entry_file)
     if answer["returncode"] is None:
         raise BuildFailed("timeout", f"the compiler took more than {seconds:g} s", messages)
     if answer["returncode"] != 0 or not (work / _BINARY).is_file():

@@ -8,7 +8,6 @@ from kernelarc_guard import decide
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.faults import CandidateFault, Refused
 from kernelarc_guard.keeper import SLOTS
-from kernelarc_guard.measuring_rulers import measure_rulers
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.protocol import PairTimes
 from kernelarc_guard.rule import Rulers
@@ -66,7 +65,7 @@ def measure(
             )
         series.nurseries.append(values)
         # Last: a confirmation's nursery has forked nothing before its first pair either.
-        series.rulers = measure_rulers(bench, nursery, record, series.rulers)
+        series.rulers = bench.backend.rulers(bench, nursery, record, series.rulers)
     return series
 
 

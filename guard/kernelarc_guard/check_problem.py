@@ -18,19 +18,22 @@ from kernelarc_guard.workload import RANDOM, Workload
 _SEEDS: Final = (11, 12, 13)
 
 
-def check_problem(problem: Problem) -> list[str]:
+def check_problem(
+    problem: Problem, place: str = "cpu", memory_bytes: int | None = None
+) -> list[str]:
     """Raise ProblemError for a problem that would accept nonsense; return what else was seen.
 
     Refused: a reference that fails, one that its own tolerance rejects, a problem whose every
     workload accepts zeros, and one whose outputs do not depend on its inputs. Workloads are tried
-    from the smallest on, and only until each question has its good answer.
+    from the smallest on, and only until each question has its good answer. The reference runs on
+    the torch device `place`, which has `memory_bytes` (None: what this machine has).
     """
-    _fits(problem)
+    _fits(problem, memory_bytes or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     workloads = by_size(problem)
     if not workloads:
         raise ProblemError("workloads: every output is empty; expected one that is not")
     try:
-        oracle = Oracle(problem)
+        oracle = Oracle(problem, place)
         notes = _agrees_with_itself(problem, oracle, workloads[0])
         _refuses_zeros(problem, oracle, workloads)
         notes += _depends_on_inputs(problem, oracle, workloads)
@@ -40,12 +43,11 @@ def check_problem(problem: Problem) -> list[str]:
     return [*oracle.observations, *notes]
 
 
-def _fits(problem: Problem) -> None:
-    """Refuse what this machine cannot hold: the kernel would end the guard for it, not say so.
+def _fits(problem: Problem, have: int) -> None:
+    """Refuse what the device cannot hold: the kernel would end the guard for it, not say so.
 
     Both arms keep buffers of all workloads; the oracle works on one, in float64, with copies.
     """
-    have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     definition = problem.definition
     total, largest, named = 0, 0, ""
     for workload in problem.workloads:
@@ -67,7 +69,7 @@ def _fits(problem: Problem) -> None:
     if need > have:
         raise ProblemError(
             f"workload {named}: the tensors of all workloads need about {need >> 20} MiB for two "
-            f"arms and the check; this machine has {have >> 20} MiB"
+            f"arms and the check; the device has {have >> 20} MiB"
         )
 
 
@@ -86,8 +88,10 @@ def by_size(problem: Problem) -> list[Workload]:
     return [problem.workloads[place] for _, place in filled]
 
 
-def _inputs(problem: Problem, workload: Workload, seed: int) -> dict[str, Value]:
-    return make_inputs(problem.definition, workload, seed, folder=problem.folder)
+def _inputs(problem: Problem, oracle: Oracle, workload: Workload, seed: int) -> dict[str, Value]:
+    return make_inputs(
+        problem.definition, workload, seed, folder=problem.folder, device=oracle.place
+    )
 
 
 def _agrees_with_itself(problem: Problem, oracle: Oracle, workload: Workload) -> list[str]:
@@ -97,7 +101,7 @@ def _agrees_with_itself(problem: Problem, oracle: Oracle, workload: Workload) ->
     lenient = definition.model_copy(update={"kernelarc": keys})
     notes: list[str] = []
     for seed in _SEEDS:
-        inputs = _inputs(problem, workload, seed)
+        inputs = _inputs(problem, oracle, workload, seed)
         declared = oracle.reference_outputs(workload, inputs)
         expected = oracle.expected(workload, inputs)
         result = compare(declared, expected, workload.tolerance, lenient)
@@ -117,7 +121,7 @@ def _agrees_with_itself(problem: Problem, oracle: Oracle, workload: Workload) ->
 
 def _refuses_zeros(problem: Problem, oracle: Oracle, workloads: list[Workload]) -> None:
     for workload in workloads:
-        expected = oracle.expected(workload, _inputs(problem, workload, _SEEDS[0]))
+        expected = oracle.expected(workload, _inputs(problem, oracle, workload, _SEEDS[0]))
         zeros = {name: torch.zeros_like(one) for name, one in expected.items()}
         # Without the rule against zeros: a constant of 1e-30 would pass where zeros would.
         if not compare(
@@ -133,7 +137,7 @@ def _depends_on_inputs(problem: Problem, oracle: Oracle, workloads: list[Workloa
     for workload in workloads:
         if not redrawn(problem.definition, workload):
             continue
-        first, *others = (_inputs(problem, workload, seed) for seed in _SEEDS)
+        first, *others = (_inputs(problem, oracle, workload, seed) for seed in _SEEDS)
         for other in others:
             if _same(first, other):
                 continue

@@ -42,6 +42,8 @@ class Confinement:
     """Folders and files of the system, the interpreter and the compiler."""
     tasks: int
     """RLIMIT_NPROC, 0 where something else counts."""
+    devices: tuple[str, ...] = ()
+    """Device files that stay usable."""
 
     def as_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
@@ -50,12 +52,19 @@ class Confinement:
             "abi": self.abi,
             "readable": list(self.readable),
             "tasks": self.tasks,
+            "devices": list(self.devices),
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Read what `as_json` wrote."""
-        return cls(value["kind"], value["abi"], tuple(value["readable"]), value["tasks"])
+        return cls(
+            value["kind"],
+            value["abi"],
+            tuple(value["readable"]),
+            value["tasks"],
+            tuple(value["devices"]),
+        )
 
     def enter(self, solution: str, scratch: str, label: int) -> None:
         """Give up all that `solution` does not need to run with `scratch` as its only folder.
@@ -72,7 +81,9 @@ class Confinement:
             own = os.open("/proc/self", os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
             readable = (*self.readable, solution, *_READABLE_DEVICES, *_SYS, f"/proc/self/fd/{own}")
             landlock.restrict(
-                (*readable, *(f"/proc/{name}" for name in _PROC_FILES)), (scratch,), DEVICES
+                (*readable, *(f"/proc/{name}" for name in _PROC_FILES)),
+                (scratch,),
+                (*DEVICES, *self.devices),
             )
         if seccomp.supported():
             seccomp.install(os.getpid(), self.abi < landlock.SIGNAL_SCOPE_ABI)

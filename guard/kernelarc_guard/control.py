@@ -22,11 +22,15 @@ IDLE: Final = 3
 """Stay awake for a moment without calling the solution, and say what it changed."""
 EMPTY: Final = 4
 """Stop again at once, `workload` times: windows with nothing in them."""
+SYNC: Final = 5
+"""On a GPU: wait for the device and say what went wrong there."""
 
 HOLD: Final = 1
 """Keep the results of earlier calls alive together with this one's."""
 RENEW: Final = 2
 """Pass new tensor objects over the same memory."""
+QUEUE: Final = 4
+"""On a GPU: let the call's work wait there for the guard's go."""
 
 _ORDER: Final = struct.Struct("<QIIQI")
 MAX_MARKED: Final = 64
@@ -189,6 +193,11 @@ class ControlPage:
         (size,) = _ERROR.unpack_from(self.page, _ERROR_AT)
         data = self.page[_ERROR_AT + 4 : _ERROR_AT + 4 + min(size, MAX_ERROR)]
         return data.decode("utf-8", "replace")
+
+
+def marks(inputs: list[str], rewritten: list[str]) -> int:
+    """Return an order's `rewritten` for the names of all tensor inputs and of those rewritten."""
+    return sum(1 << i for i, name in enumerate(inputs[:MAX_MARKED]) if name in rewritten)
 
 
 def scalar_bits(value: float) -> int:

@@ -30,7 +30,7 @@ def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report)
     sizes = {w: bench.drawer.elements(w) for w in bench.drawer.indices}
     smallest = min(sizes, key=lambda w: (sizes[w] == 0, sizes[w]))
     try:
-        arm = bench.start(nursery, candidate)
+        arm = bench.start(nursery, candidate, untimed=True)
     except SolutionFault as fault:
         stage: Stage = "build" if fault.reason == "build_failed" else "smoke"
         raise report.failure(stage, fault) from None
@@ -63,7 +63,7 @@ def check_workloads(
             report.tick("correctness", f"workload {index + 1} of {len(bench.drawer.indices)}")
             try:
                 # A runner is never used again after a fault.
-                arm = arm or bench.start(nursery, candidate)
+                arm = arm or bench.start(nursery, candidate, untimed=True)
                 probes = Probes(bench, arm, index, earlier.get(index, ()))
                 slowest = max(slowest, (probes.run(), index))
             except SolutionFault as fault:

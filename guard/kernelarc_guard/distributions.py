@@ -52,7 +52,7 @@ def _like(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 
 
 def _pick(generator: torch.Generator, count: int) -> int:
-    return int(torch.randint(count, (), generator=generator))
+    return int(torch.randint(count, (), generator=generator, device=generator.device))
 
 
 def _scaled(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -60,8 +60,8 @@ def _scaled(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     if values.ndim < 2 or _pick(generator, 2):
         return values * factors[_pick(generator, 4)]
     # A factor of its own for each row: no row may borrow its scale from another.
-    rows = torch.randint(4, (values.shape[0],), generator=generator)
-    scale = torch.tensor(factors, dtype=values.dtype)[rows]
+    rows = torch.randint(4, (values.shape[0],), generator=generator, device=generator.device)
+    scale = torch.tensor(factors, dtype=values.dtype, device=values.device)[rows]
     return values * scale.reshape(-1, *[1] * (values.ndim - 1))
 
 
@@ -71,7 +71,8 @@ def _shifted(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 def _signed(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     if bool((values >= 0).all()):
-        signs = torch.randint(2, values.shape, generator=generator) * 2 - 1
+        signs = torch.randint(2, values.shape, generator=generator, device=generator.device)
+        signs = signs * 2 - 1
         return values * signs
     return -values
 
@@ -79,7 +80,7 @@ def _signed(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 def _spiked(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     flat = values.reshape(-1).clone()
     count = min(flat.numel(), 1 + _pick(generator, 4))
-    places = torch.randint(flat.numel(), (count,), generator=generator)
+    places = torch.randint(flat.numel(), (count,), generator=generator, device=generator.device)
     if _pick(generator, 2):
         places[-1] = flat.numel() - 1  # sums that stop early miss the last one
     spikes = flat[places]
@@ -99,8 +100,11 @@ def _structured(values: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     if choice == 0:  # one sign and one size within a row
         return values[..., :1].expand(values.shape) if values.ndim else values
     if choice == 1:  # a slope
-        return torch.linspace(-2, 2, length, dtype=values.dtype).expand(values.shape)
-    wave = torch.arange(length) % 2 == 0 if choice == 2 else torch.arange(length) < length // 2
+        return torch.linspace(-2, 2, length, dtype=values.dtype, device=values.device).expand(
+            values.shape
+        )
+    places = torch.arange(length, device=values.device)
+    wave = places % 2 == 0 if choice == 2 else places < length // 2
     return values * wave.to(values.dtype) if values.ndim else values
 
 
@@ -123,7 +127,7 @@ def _skewed(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Let most integers be one of those that were drawn."""
     flat = tensor.reshape(-1)
     often = flat[_pick(generator, flat.numel())]
-    keep = torch.rand(flat.shape, generator=generator) < 0.1
+    keep = torch.rand(flat.shape, generator=generator, device=generator.device) < 0.1
     return torch.where(keep, flat, often).reshape(tensor.shape)
 
 

@@ -33,11 +33,12 @@ class DLTensor(ctypes.Structure):
     ]
 
 
+_CPU, _CUDA = 1, 2
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
 
 
 def as_dltensor(tensor: torch.Tensor) -> DLTensor:
-    """Describe a CPU tensor; the result keeps the tensor alive."""
+    """Describe a tensor of a CPU or a GPU; the result keeps the tensor alive."""
     dims = tensor.dim()
     dtype = tensor.dtype
     code = (
@@ -53,7 +54,7 @@ def as_dltensor(tensor: torch.Tensor) -> DLTensor:
     )
     described = DLTensor(
         tensor.data_ptr(),
-        _Device(1, 0),
+        _Device(*((_CUDA, tensor.get_device()) if tensor.is_cuda else (_CPU, 0))),
         dims,
         _DataType(code, tensor.element_size() * 8, 1),
         (ctypes.c_int64 * max(dims, 1))(*tensor.shape),

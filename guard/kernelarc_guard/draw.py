@@ -54,12 +54,16 @@ def _by_dtype(
     dtype: torch.dtype, shape: tuple[int, ...], generator: torch.Generator
 ) -> torch.Tensor:
     if dtype is torch.bool:
-        return torch.randint(0, 2, shape, generator=generator).to(torch.bool)
+        return torch.randint(0, 2, shape, generator=generator, device=generator.device).to(
+            torch.bool
+        )
     if not dtype.is_floating_point:
         low, high = (-128, 128) if dtype is torch.int8 else (-1024, 1024)
-        return torch.randint(low, high, shape, generator=generator, dtype=dtype)
+        return torch.randint(
+            low, high, shape, generator=generator, dtype=dtype, device=generator.device
+        )
     if dtype is torch.float64:
-        return torch.randn(shape, generator=generator, dtype=dtype)
+        return torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
     values = _normal(shape, generator)
     if dtype.itemsize > 1:
         return values.to(dtype)
@@ -75,8 +79,9 @@ _E2M1_MIDDLES: Final = [(low + high) / 2 for low, high in zip(_E2M1, _E2M1[1:], 
 def _packed_float4(values: torch.Tensor) -> torch.Tensor:
     """Round to the nearest e2m1 value (ties to the even code) and pack pairs, low nibble first."""
     magnitude = values.abs()
-    below = torch.bucketize(magnitude, torch.tensor(_E2M1_MIDDLES))
-    above = torch.bucketize(magnitude, torch.tensor(_E2M1_MIDDLES), right=True)
+    middles = torch.tensor(_E2M1_MIDDLES, device=values.device)
+    below = torch.bucketize(magnitude, middles)
+    above = torch.bucketize(magnitude, middles, right=True)
     codes = torch.where(below % 2 == 0, below, above).to(torch.uint8) | (
         torch.signbit(values).to(torch.uint8) << 3
     )
@@ -87,15 +92,15 @@ def _packed_float4(values: torch.Tensor) -> torch.Tensor:
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
+    return torch.randn(shape, generator=generator, device=generator.device)
 
 
-def _ones(shape: tuple[int, ...], _: torch.Generator) -> torch.Tensor:
-    return torch.ones(shape)
+def _ones(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.ones(shape, device=generator.device)
 
 
-def _zeros(shape: tuple[int, ...], _: torch.Generator) -> torch.Tensor:
-    return torch.zeros(shape)
+def _zeros(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.zeros(shape, device=generator.device)
 
 
 def _positive(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -103,13 +108,15 @@ def _positive(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tenso
 
 
 def _uniform(low: float, high: float) -> _Draw:
-    return lambda shape, generator: torch.rand(shape, generator=generator) * (high - low) + low
+    return lambda shape, generator: (
+        torch.rand(shape, generator=generator, device=generator.device) * (high - low) + low
+    )
 
 
-def _causal(shape: tuple[int, ...], _: torch.Generator) -> torch.Tensor:
+def _causal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     # The smallest float16 is finite in every dtype the rule applies to after the conversion.
     lowest = torch.finfo(torch.float16).min
-    return torch.full(shape, lowest).triu(1)
+    return torch.full(shape, lowest, device=generator.device).triu(1)
 
 
 def _softmax(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -161,7 +168,9 @@ _RULES: Final[tuple[tuple[_Rule, _Draw], ...]] = (
     (_is_causal_mask, _causal),
     (
         _is_binary_mask,
-        lambda shape, generator: torch.randint(0, 2, shape, generator=generator).float(),
+        lambda shape, generator: torch.randint(
+            0, 2, shape, generator=generator, device=generator.device
+        ).float(),
     ),
     (_named(r"(?:^|_)cos(?:$|_)"), _angle(torch.cos)),
     (_named(r"(?:^|_)sin(?:$|_)"), _angle(torch.sin)),

@@ -39,8 +39,9 @@ class Draw:
 class Drawer:
     """Draws inputs for a problem's workloads and knows the layout they need."""
 
-    def __init__(self, problem: Problem, evict_bytes: int | None) -> None:
-        """Draw one sample per workload to learn shapes and strides."""
+    def __init__(self, problem: Problem, evict_bytes: int | None, *, place: str = "cpu") -> None:
+        """Draw one sample per workload to learn shapes and strides; `place` is where inputs are."""
+        self.place = place
         definition = problem.definition
         self._problem = problem
         self.indices = range(len(problem.workloads))
@@ -55,6 +56,7 @@ class Drawer:
         self._outputs = [self._specs(workload.axes) for workload in problem.workloads]
         self.scalar_outputs = [n for n, spec in definition.outputs.items() if spec.shape is None]
         size = largest_cache() * 3 // 2 if evict_bytes is None else evict_bytes
+        self.evicted_bytes = size
         # Ones, not zeros: pages that were never written are all the same page of zeros.
         self._evict = torch.ones(size // 8, dtype=torch.int64)
 
@@ -134,6 +136,7 @@ class Drawer:
             problem.workloads[workload],
             secrets.randbits(63),
             folder=problem.folder,
+            device=self.place,
         )
 
     def _specs(self, axes: dict[str, int]) -> dict[str, tuple[tuple[int, ...] | None, str]]:

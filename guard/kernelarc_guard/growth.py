@@ -93,11 +93,12 @@ def _most(moves: torch.Tensor) -> float:
 
 def _roundings(rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return by how much of itself each term of a row is moved."""
-    drawn = torch.rand(rows.shape, generator=generator, dtype=torch.float64) - 0.5
+    drawn = torch.rand(rows.shape, generator=generator, dtype=torch.float64, device=rows.device)
+    drawn = drawn - 0.5
     # Between a half and one, of either sign: a run of repeated roundings takes a single one of them.
     steps = (drawn + 0.5 * torch.sign(drawn)) * _UNIT
-    places = torch.arange(rows.shape[-1]).expand(rows.shape)
-    new = torch.ones(rows.shape, dtype=torch.bool)
+    places = torch.arange(rows.shape[-1], device=rows.device).expand(rows.shape)
+    new = torch.ones(rows.shape, dtype=torch.bool, device=rows.device)
     new[..., 1:] = rows[..., 1:] != rows[..., :-1]
     sizes = rows.abs()
     new[..., 1:] &= (sizes * _TINY > sizes.cummax(-1).values)[..., 1:]

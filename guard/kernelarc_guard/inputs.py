@@ -38,7 +38,7 @@ def make_inputs(
     """
     if any(spec.type == "custom" for spec in workload.inputs.values()):
         return _custom(definition, workload, seed, device)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(device).manual_seed(seed)
     resolved = definition.resolve(workload.axes)
     made: dict[str, Value] = {}
     for name, spec in definition.inputs.items():

@@ -6,20 +6,20 @@ the build cache.
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
 from kernelarc_guard import decide
 from kernelarc_guard.apart import ROUNDS, contradiction
+from kernelarc_guard.backend import Backend, CpuBackend, open_backend
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.build import BuildFailed, build
 from kernelarc_guard.calibrating import measure
 from kernelarc_guard.cores import PinnedAway
 from kernelarc_guard.correctness import check_workloads, smoke
 from kernelarc_guard.decide import Calibration, Decision
-from kernelarc_guard.draws import Drawer
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
 from kernelarc_guard.inputs import InputError, redrawn
 from kernelarc_guard.keeper import SLOTS
@@ -60,15 +60,15 @@ class Judge:
         """Start the first nursery; all files are in `folder`, `now` dates calibrations."""
         self._sandbox = sandbox
         self._protection = sandbox.describe()
+        self._folder = folder
         self._nurseries = Nurseries(sandbox, folder)
+        self._open = {"cpu": _Device(CpuBackend(), self._nurseries, Trials())}
         self._now = now
-        self._trials = Trials()
 
     def judge(self, request: Request, tell: Tell) -> Result:
         """Answer one request; raises Refused where it cannot be judged."""
         begin = time.monotonic()
-        if request.device != "cpu":
-            raise Refused(f"device {request.device!r}: this guard can measure on 'cpu'")
+        device = self._device(request.device)
         report = Report(request.id, request.op, tell)
         cache = Path(request.cache_dir)
         try:
@@ -77,24 +77,54 @@ class Judge:
             raise Refused(f"cache_dir: cannot be created: {error}") from None
         try:
             _Case(
-                request, report, self._nurseries, self._trials, cache, self._sandbox, self._now
+                request,
+                report,
+                device,
+                cache,
+                self._sandbox,
+                self._now,
             ).run()
         except Outcome as outcome:
             report.settle(outcome)
         except (InputError, OracleError) as error:
             raise Refused(f"the problem cannot be graded: {error}") from None
         finally:
-            self._nurseries.clean()
-        protection = self._protection | self._nurseries.protection
+            device.nurseries.clean()
+        protection = self._protection | device.nurseries.protection
         return report.result(protection, time.monotonic() - begin)
 
     def warm(self) -> None:
         """Prepare the next confirmation's nursery; nothing is being timed now."""
-        self._nurseries.warm_spare()
+        for device in self._open.values():
+            device.nurseries.warm_spare()
 
     def close(self) -> None:
         """End all processes."""
-        self._nurseries.close()
+        for device in self._open.values():
+            device.nurseries.close()
+
+    def _device(self, name: str) -> "_Device":
+        """Return a device that was opened; raises Refused where there is no such one."""
+        known = self._open.get(name)
+        if known is None:
+            folder = self._folder / name.replace(":", "-")
+            backend = open_backend(name, self._sandbox, folder)
+            folder.mkdir(mode=0o700)
+            known = self._open[name] = _Device(
+                backend,
+                Nurseries(self._sandbox, folder, backend.nodes, backend.environment),
+                Trials(backend.place, backend.memory_bytes),
+            )
+        return known
+
+
+@dataclass(frozen=True)
+class _Device:
+    """A device that is open, with all that is kept for it between requests."""
+
+    backend: Backend
+    nurseries: Nurseries
+    trials: Trials
 
 
 class _Case:
@@ -104,16 +134,16 @@ class _Case:
         self,
         request: Request,
         report: Report,
-        nurseries: Nurseries,
-        trials: Trials,
+        device: _Device,
         cache: Path,
         sandbox: Sandbox,
         now: Callable[[], datetime],
     ) -> None:
         self._request = request
         self._report = report
-        self._nurseries = nurseries
-        self._trials = trials
+        self._backend = device.backend
+        self._nurseries = device.nurseries
+        self._trials = device.trials
         self._cache = cache
         self._sandbox = sandbox
         self._now = now
@@ -127,7 +157,7 @@ class _Case:
             with report.stage("policy"):
                 self._policy(request.candidate)
         report.tell(report.now, "waiting for the device")
-        with DeviceLease(request.device) as lease:
+        with DeviceLease(request.device, self._backend.lock) as lease:
             report.lease = lease
             report.tell(report.now, DEVICE_HELD)
             for seen in self._trials.notes(request.problem):
@@ -390,18 +420,20 @@ class _Case:
             seconds=schedule.build_seconds,
             memory_bytes=schedule.memory_bytes,
             sandbox=self._sandbox,
+            gpu=self._backend.architecture,
         )
         return Contestant(solution, built, SLOTS.index(role))
 
     def _bench(self) -> Bench:
         problem = self._request.problem
-        oracle = Oracle(problem)
+        oracle = Oracle(problem, self._backend.place)
         return Bench(
             problem,
             self._request.schedule,
             oracle,
-            Drawer(problem, self._request.schedule.evict_bytes),
+            self._backend.drawer(problem, self._request.schedule.evict_bytes),
             self._report.observe,
+            backend=self._backend,
         )
 
 

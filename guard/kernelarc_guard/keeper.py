@@ -44,8 +44,19 @@ class NurseryLost(Exception):
 class Nursery:
     """One nursery process; it imports while the guard does other things."""
 
-    def __init__(self, sandbox: Sandbox, folder: Path, log: IO[bytes]) -> None:
-        """Start it with a cleared environment; its files are in `folder`, its output in `log`."""
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        folder: Path,
+        log: IO[bytes],
+        devices: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        """Start it with a cleared environment; its files are in `folder`, its output in `log`.
+
+        `devices` are the files of a device that its runners use, `environment` what they need of it.
+        """
+        self._devices = devices
         self._sandbox = sandbox
         self._folder = folder
         self._log = Path(log.name)
@@ -55,12 +66,13 @@ class Nursery:
         self._scratches = [self._scratch() for _ in SLOTS]
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         number = str(theirs.fileno())
-        environment = _environment()
+        given = _environment() | (environment or {})
         command = sandbox.command(
             [sys.executable, "-I", "-B", "-m", "kernelarc_guard.nursery", number],
-            environment=environment,
+            environment=given,
             readable=[(self._solutions, _SOLUTIONS)],
             memory=sorted(self._scratches),  # the table of mounts tells no role either
+            devices=devices,
         )
         with theirs:
             self._process = subprocess.Popen(
@@ -69,7 +81,7 @@ class Nursery:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment,
+                env=given,
             )
         self._placed: dict[tuple[int, str, str], Placed] = {}
         self._ready = False
@@ -209,7 +221,7 @@ class Nursery:
 
     def _begin(self) -> dict[str, Any]:
         counted = self._cgroups.pids
-        confinement = self._sandbox.confinement(counted)
+        confinement = self._sandbox.confinement(counted, self._devices)
         return {
             "confinement": confinement.as_json(),
             "scratches": self._scratches,
@@ -247,6 +259,12 @@ class Runner:
     def keep(self) -> None:
         """Set its scratch folder aside for later runners of its slot."""
         self._ask("keep", _GRACE_SECONDS + 60)
+
+    def kill(self) -> None:
+        """Kill its process and do not wait; `end` does."""
+        if not self._ended and not self._nursery.lost:
+            with suppress(NurseryLost):
+                self._ask("kill", _GRACE_SECONDS)
 
     def end(self) -> int:
         """Kill it with all that it started; return how many other processes there were."""

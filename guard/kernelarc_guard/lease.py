@@ -32,10 +32,10 @@ def lock_dir() -> Path:
 class DeviceLease:
     """Hold a device for one comparison."""
 
-    def __init__(self, device: str) -> None:
-        """Name the device; entering waits until it is free."""
+    def __init__(self, device: str, lock: str = "") -> None:
+        """Name the device, and its lock where that has another name; entering waits for it."""
         self._device = device
-        self._lock = FileLock(lock_dir() / f"device-{device}.lock", mode=0o666)
+        self._lock = FileLock(lock_dir() / f"device-{lock or device}.lock", mode=0o666)
         self._from = 0
         self._to = 0
 

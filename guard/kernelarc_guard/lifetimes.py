@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable
 
-from kernelarc_guard.arm import Arm
+from kernelarc_guard.arm import Arm, CallBlocks
 from kernelarc_guard.bench import Bench, Contestant, Outputs, blame
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import SolutionFault
@@ -23,6 +23,21 @@ def run_round(
 
     Raises CandidateFault where the candidate fails, Refused where the record does.
     """
+    try:
+        return _run_round(bench, nursery, record, candidate, blocks, tick)
+    except CallBlocks:
+        bench.hold_awake()
+    return _run_round(bench, nursery, record, candidate, blocks, tick)
+
+
+def _run_round(
+    bench: Bench,
+    nursery: Nursery,
+    record: Contestant,
+    candidate: Contestant,
+    blocks: int,
+    tick: Callable[[], None],
+) -> PairTimes:
     record_first = secrets.randbits(1) == 1
     times: dict[bool, list[list[list[int]]]] = {}
     for is_record in (record_first, not record_first):

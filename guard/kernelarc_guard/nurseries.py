@@ -14,8 +14,19 @@ __all__ = ["Nurseries", "Nursery"]
 class Nurseries:
     """A nursery for screens and a spare that becomes the next confirmation's own."""
 
-    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
-        """Start the first one; their messages are kept in `folder`."""
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        folder: Path,
+        devices: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        """Start the first one; their messages are kept in `folder`.
+
+        `devices` and `environment` are what runners of a device need beside the usual.
+        """
+        self._devices = devices
+        self._environment = environment or {}
         self._sandbox = sandbox
         self._folder = folder
         self._numbers = itertools.count(1)
@@ -89,4 +100,4 @@ class Nurseries:
 
     def _new(self) -> Nursery:
         folder = self._folder / f"nursery-{next(self._numbers)}"
-        return Nursery(self._sandbox, folder, self._log)
+        return Nursery(self._sandbox, folder, self._log, self._devices, self._environment)

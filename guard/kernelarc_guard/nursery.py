@@ -16,7 +16,7 @@ from kernelarc_guard.frames import FrameError, recv_frame, send_frame
 from kernelarc_guard.limits import adopt_orphans, die_with_parent, set_dumpable
 from kernelarc_guard.warden import Warden
 
-OPERATIONS = frozenset({"fork", "wait", "go", "open", "keep", "end", "clean"})
+OPERATIONS = frozenset({"fork", "wait", "go", "open", "keep", "kill", "end", "clean"})
 
 
 def main() -> None:
@@ -26,10 +26,12 @@ def main() -> None:
     import numpy  # noqa: F401 - warm for the runners
     import torch
 
-    try:
-        import tvm_ffi  # noqa: F401 - warm for the runners
-    except ImportError:
-        pass  # solutions with that binding then fail to load, and say why
+    # It opens the GPU's driver, which no fork of this process could use then.
+    if "CUDA_VISIBLE_DEVICES" not in os.environ:
+        try:
+            import tvm_ffi  # noqa: F401 - warm for the runners
+        except ImportError:
+            pass  # solutions with that binding then fail to load, and say why
     from kernelarc_guard.runner import run
 
     torch.set_num_threads(1)

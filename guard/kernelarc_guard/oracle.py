@@ -41,8 +41,9 @@ class Oracle:
     Inputs are copied before every run, so a reference that writes to them changes nothing here.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        """Load the reference; raises OracleError where it cannot be."""
+    def __init__(self, problem: Problem, place: str = "cpu") -> None:
+        """Load the reference, whose inputs are on `place`; OracleError where it cannot be."""
+        self.place = place
         self.definition: Definition = problem.definition
         self.observations: list[str] = []
         """What was seen about the reference and decided nothing, each once."""
@@ -96,7 +97,8 @@ class Oracle:
         expected: dict[str, torch.Tensor],
         scales: Scales,
     ) -> Scales:
-        generator = torch.Generator().manual_seed(0)
+        places = [one.device for one in declared.values()]
+        generator = torch.Generator(places[0] if places else "cpu").manual_seed(0)
         scales = self._nudged(workload, inputs, declared, expected, scales, generator)
         walks = self._walks(workload, inputs, list(scales), generator)
         return grown(scales, declared, expected, walks)

@@ -103,7 +103,9 @@ def grown(
 
 def nudged(tensor: torch.Tensor, eps: float, generator: torch.Generator) -> torch.Tensor:
     """Return a float64 tensor with every element moved by up to `eps` of its size, at random."""
-    moves = torch.rand(tensor.shape, generator=generator, dtype=torch.float64)
+    moves = torch.rand(
+        tensor.shape, generator=generator, dtype=torch.float64, device=generator.device
+    )
     return tensor.to(torch.float64) * (1.0 + eps * (2.0 * moves - 1.0))
 
 

@@ -134,7 +134,8 @@ class BuildMessage(Model):
 
     file: str
     line: int
-    severity: Literal["error", "warning"]
+    severity: Literal["error", "warning", "info"]
+    """`info`: what a kernel uses of the device."""
     message: str
 
 

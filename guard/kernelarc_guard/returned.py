@@ -56,7 +56,7 @@ class ReturnedResults:
         for index, (name, (shape, dtype)) in enumerate(specs.items()):
             said = page.read_output(index)
             if shape is None:
-                outputs[name] = _scalar(name, said, dtype, workload)
+                outputs[name] = scalar_tensor(name, said, dtype, workload)
                 continue
             at = _checked(name, said, shape, dtype, taken, workload)
             self._refuse_reuse(name, at, workload)
@@ -196,7 +196,8 @@ def _share(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return False
 
 
-def _scalar(name: str, said: control.Returned, dtype: str, workload: int) -> torch.Tensor:
+def scalar_tensor(name: str, said: control.Returned, dtype: str, workload: int) -> torch.Tensor:
+    """Return a claimed Python number as a tensor; raises SolutionFault where it is none."""
     if said.kind == control.KIND_FLOAT:
         value: float = control.scalar_double(said.bits)
     elif said.kind == control.KIND_INT:

@@ -21,7 +21,9 @@ def partly(old: torch.Tensor, fresh: torch.Tensor, part: Part) -> torch.Tensor |
     """
     if not _mixes(old, fresh, part):
         return None
-    mixed = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype).copy_(old)
+    mixed = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device).copy_(
+        old
+    )
     row = secrets.randbelow(old.shape[0])
     if part == "rows":
         mixed[row] = fresh[row]

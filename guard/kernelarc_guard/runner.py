@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils.dlpack
@@ -32,6 +32,9 @@ from kernelarc_guard.limits import (
     set_dumpable,
 )
 from kernelarc_guard.watch import Watch
+
+if TYPE_CHECKING:
+    from kernelarc_guard.cuda.runner import CudaSide
 
 _CODES = {getattr(torch, name): code for code, name in enumerate(control.DTYPES)}
 _FILE_BYTES = 512 << 20
@@ -54,11 +57,20 @@ def run(channel: socket.socket, confinement: Confinement, scratch: str, label: i
     die_with_parent()
     setup, fds = recv_frame(channel)
     control_fd, log_fd, *set_fds = fds
+    side: CudaSide | None = None
     _own_descriptors(log_fd)
     page = control.ControlPage(mmap.mmap(control_fd, control.SIZE))
-    sets = [_map_set(fd, described) for fd, described in zip(set_fds, setup["sets"], strict=True)]
-    for fd in (control_fd, *set_fds):
-        os.close(fd)
+    if setup.get("device") == "cuda":
+        # Before anything is given up: opening a context needs more than using one.
+        from kernelarc_guard.cuda import runner as on_device
+
+        side = on_device.CudaSide(set_fds[0], set_fds[1:], setup["sets"])
+        sets = side.sets
+    else:
+        sets = [_map_set(fd, one) for fd, one in zip(set_fds, setup["sets"], strict=True)]
+        for fd in set_fds:
+            os.close(fd)
+    os.close(control_fd)
     if setup["threads"] > 1:
         torch.set_num_threads(setup["threads"])
     _move_to(scratch)
@@ -82,7 +94,8 @@ def run(channel: socket.socket, confinement: Confinement, scratch: str, label: i
         calls,
         watch,
         not setup["destination_passing"],
-        _native_loop(setup, page, calls),
+        _native_loop(setup, page, calls) if side is None else None,
+        side,
     )
 
 
@@ -93,9 +106,11 @@ def _serve(
     watch: Watch,
     returns: bool,
     loop: Callable[[], str | None] | None,
+    side: "CudaSide | None",
 ) -> None:
     me = os.getpid()
     alive: list[Any] = []
+    place = "cpu" if side is None else "cuda"
     while True:
         failed = None
         if loop is not None:
@@ -115,17 +130,30 @@ def _serve(
             page.report(order.call, control.DONE, 0)
             continue
         if order.command == control.EMPTY:
+            if side is not None:
+                side.before(order)
+                side.almost_nothing()
+                side.after(order)
+                page.report(order.call, control.DONE, 0)
+                continue
             for _ in range(order.workload):
                 os.kill(me, signal.SIGSTOP)
             page.report(order.call, control.DONE, 0)
+            continue
+        if order.command == control.SYNC and side is not None:
+            _wait(page, order, side)
             continue
         call = calls[order.workload]
         if order.flags & control.RENEW:
             call.renew()
         call.refresh(page, order.rewritten)
         try:
+            if side is not None:
+                side.before(order)
             result = function(*call.args)
-            count = _report_outputs(page, result) if returns else 0
+            if side is not None:
+                side.after(order, result if returns else None)
+            count = _report_outputs(page, result, place) if returns else 0
             # The one before lives until here, so that a new result cannot take its place.
             if not order.flags & control.HOLD:
                 alive.clear()
@@ -153,13 +181,23 @@ def _native_loop(
     return None
 
 
+def _wait(page: control.ControlPage, order: control.Order, side: "CudaSide") -> None:
+    try:
+        side.wait()
+    except RuntimeError as error:
+        page.write_error(_describe_error(error))
+        page.report(order.call, control.RAISED, 0)
+    else:
+        page.report(order.call, control.DONE, 0)
+
+
 def _idle() -> None:
     end = time.monotonic() + _IDLE_SECONDS
     while time.monotonic() < end:
         time.sleep(0.005)
 
 
-def _report_outputs(page: control.ControlPage, value: Any) -> int:
+def _report_outputs(page: control.ControlPage, value: Any, place: str = "cpu") -> int:
     if isinstance(value, dict):
         value = tuple(value.values())
     elif not isinstance(value, (tuple, list)):
@@ -167,7 +205,7 @@ def _report_outputs(page: control.ControlPage, value: Any) -> int:
     for index, one in enumerate(value[: control.MAX_OUTPUTS]):
         kind = type(one)
         if kind is torch.Tensor:
-            if one.device.type != "cpu" or one.layout is not torch.strided or one.is_neg():
+            if one.device.type != place or one.layout is not torch.strided or one.is_neg():
                 page.write_other(index, control.KIND_OTHER)
                 continue
             page.write_tensor(

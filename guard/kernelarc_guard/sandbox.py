@@ -64,11 +64,12 @@ class Sandbox:
         readable: Sequence[tuple[Path, str]] = (),
         writable: Sequence[tuple[Path, str]] = (),
         memory: Sequence[str] = (),
+        devices: Sequence[str] = (),
     ) -> list[str]:
         """Return the command that runs `argv` as the first process of a sandbox.
 
         `readable` and `writable` are folders of the host with their places inside; `memory` are
-        file systems of `SCRATCH_BYTES`. Without bubblewrap it is `argv` itself, on the host.
+        file systems of `SCRATCH_BYTES`, `devices` files of devices. Without bubblewrap it is `argv` itself, on the host.
         """
         if not self.bubblewrap:
             return list(argv)
@@ -76,7 +77,10 @@ class Sandbox:
         words += ["--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
         for name, value in environment.items():
             words += ["--setenv", name, value]
-        words += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777"]
+        words += ["--proc", "/proc", "--dev", "/dev"]
+        for node in devices:
+            words += ["--dev-bind-try", node, node]
+        words += ["--perms", "1777"]
         words += ["--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp"]
         words += ["--dir", "/sys", "--ro-bind-try"] + ["/sys/devices/system"] * 2
         for path in self.shown:
@@ -94,11 +98,11 @@ class Sandbox:
             words += ["--bind", str(source), place]
         return [*words, "--chdir", "/", "--", *argv]
 
-    def confinement(self, counted: bool) -> Confinement:
+    def confinement(self, counted: bool, devices: tuple[str, ...] = ()) -> Confinement:
         """Return how runners are held; `counted` where something else limits their number."""
         # Root has no RLIMIT_NPROC, in no namespace.
         tasks = 0 if counted or os.geteuid() == 0 else TASKS + _tasks_of_this_user()
-        return Confinement(self.kind, self.abi, self.shown, tasks)
+        return Confinement(self.kind, self.abi, self.shown, tasks, devices)
 
     def describe(self) -> dict[str, str]:
         """Return what is active, for results and `doctor`."""

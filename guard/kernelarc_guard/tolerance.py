@@ -19,6 +19,8 @@ from kernelarc_guard.workload import Tolerance
 
 _BIGGEST: Final = torch.finfo(torch.float64).max
 _PIECE: Final = 1 << 16
+_PIECE_ON_DEVICE: Final = 1 << 26
+"""A GPU has its cache for itself, and every piece is a wait for its answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,19 +201,20 @@ def _pieces(
     actual: torch.Tensor, expected: torch.Tensor, limit: torch.Tensor | None
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]]:
     """Yield both tensors piece by piece with the limit that holds there."""
+    piece = _PIECE_ON_DEVICE if actual.is_cuda else _PIECE
     if limit is None or limit.numel() == 1:
         got, wanted = actual.reshape(-1), expected.reshape(-1)
-        for start in range(0, got.numel(), _PIECE):
-            end = start + _PIECE
+        for start in range(0, got.numel(), piece):
+            end = start + piece
             yield got[start:end], wanted[start:end], None if limit is None else limit[0]
         return
     length = row_length(tuple(expected.shape))
     got, wanted = actual.reshape(-1, length), expected.reshape(-1, length)
-    many = max(1, _PIECE // length)
+    many = max(1, piece // length)
     for row in range(0, got.shape[0], many):
         rows = slice(row, row + many)
-        for start in range(0, length, _PIECE):
-            columns = slice(start, start + _PIECE)
+        for start in range(0, length, piece):
+            columns = slice(start, start + piece)
             yield got[rows, columns], wanted[rows, columns], limit[rows]
 
 

@@ -8,8 +8,10 @@ from kernelarc_guard.problem import Problem, ProblemError
 class Trials:
     """Remembers which problems can be graded."""
 
-    def __init__(self) -> None:
-        """Start with nothing tried."""
+    def __init__(self, place: str = "cpu", memory_bytes: int | None = None) -> None:
+        """Start with nothing tried; references run on `place`, which has so much memory."""
+        self._place = place
+        self._memory_bytes = memory_bytes
         self._known: dict[str, list[str] | ProblemError] = {}
 
     def notes(self, problem: Problem) -> list[str]:
@@ -17,7 +19,7 @@ class Trials:
         known = self._known.get(problem.digest)
         if known is None:
             try:
-                known = check_problem(problem)
+                known = check_problem(problem, self._place, self._memory_bytes)
             except ProblemError as error:
                 known = error
             self._known[problem.digest] = known

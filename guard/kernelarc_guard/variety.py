@@ -47,7 +47,7 @@ class Variety:
         self, workload: int, inputs: Mapping[str, Value], kind: str, keep: frozenset[str]
     ) -> dict[str, Value]:
         """Return the inputs with some of those that may be, none of `keep`, turned into a kind."""
-        generator = torch.Generator().manual_seed(secrets.randbits(63))
+        generator = _generator(inputs)
         able = [
             name
             for name, kinds in self._allowed[workload].items()
@@ -103,6 +103,12 @@ def generator_axes(definition: Definition) -> list[str]:
 
 def _custom(workload: Workload) -> bool:
     return any(spec.type == "custom" for spec in workload.inputs.values())
+
+
+def _generator(inputs: Mapping[str, Value]) -> torch.Generator:
+    """Return a seeded generator where the inputs are."""
+    places = [one.device for one in inputs.values() if isinstance(one, torch.Tensor)]
+    return torch.Generator(places[0] if places else "cpu").manual_seed(secrets.randbits(63))
 
 
 def _shapes(sample: dict[str, Value]) -> list[tuple[str, tuple[int, ...] | None]]:

@@ -103,10 +103,14 @@ class Window:
         self.cpu_ns = self._cpu_at_stop - before
         return end - begin
 
-    def kill(self) -> None:
-        """Kill the runner with its process group and reap it."""
+    def strike(self) -> None:
+        """Kill the runner with its process group; it stays to be reaped."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Kill the runner with its process group and reap it."""
+        self.strike()
         if not self.ended:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

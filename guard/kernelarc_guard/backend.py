@@ -1,0 +1,131 @@
+"""What differs between devices, behind one interface (imports torch).
+
+Everything else in the guard (windows of the warden, probes, tolerance, the rule) is the same for all.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from kernelarc_guard.arm import Arm
+from kernelarc_guard.draws import Drawer
+from kernelarc_guard.faults import Refused
+from kernelarc_guard.keeper import Nursery
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.protocol import Schedule
+from kernelarc_guard.rule import Rulers
+from kernelarc_guard.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from kernelarc_guard.bench import Bench, Contestant
+
+Note = Callable[[str], None]
+
+
+class Backend(Protocol):
+    """One device."""
+
+    @property
+    def lock(self) -> str:
+        """Return the name of the device's lock: the same for everybody who can reach it."""
+
+    @property
+    def architecture(self) -> str:
+        """Return what native code is built for, as in ``90a``; empty: the host."""
+
+    @property
+    def place(self) -> str:
+        """Return the torch device of inputs and references."""
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Return the device's memory; None: it is this machine's."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the device files that its runners need."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return what its nurseries find in their environment beside the usual."""
+
+    def drawer(self, problem: Problem, evict_bytes: int | None) -> Drawer:
+        """Return what makes a problem's inputs."""
+
+    def start(
+        self,
+        nursery: Nursery,
+        contestant: "Contestant",
+        drawer: Drawer,
+        schedule: Schedule,
+        note: Note,
+        awake: bool,
+    ) -> Arm:
+        """Fork a runner for a solution; raises SolutionFault.
+
+        `awake`: its calls are not queued, on devices where they otherwise are.
+        """
+
+    def rulers(
+        self, bench: "Bench", nursery: Nursery, record: "Contestant", before: Rulers | None
+    ) -> Rulers:
+        """Return the best that the device showed, now and `before`."""
+
+
+class CpuBackend:
+    """The processor of this machine."""
+
+    lock = "cpu"
+    architecture = ""
+    place = "cpu"
+    memory_bytes: int | None = None
+    nodes: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+
+    def drawer(self, problem: Problem, evict_bytes: int | None) -> Drawer:
+        """Return what makes inputs in the guard's memory."""
+        return Drawer(problem, evict_bytes)
+
+    def start(
+        self,
+        nursery: Nursery,
+        contestant: "Contestant",
+        drawer: Drawer,
+        schedule: Schedule,
+        note: Note,
+        awake: bool,
+    ) -> Arm:
+        """Fork a runner; raises SolutionFault."""
+        return Arm(
+            nursery,
+            contestant.solution,
+            contestant.built,
+            drawer,
+            schedule,
+            contestant.slot,
+            note,
+            contestant.planted,
+        )
+
+    def rulers(
+        self, bench: "Bench", nursery: Nursery, record: "Contestant", before: Rulers | None
+    ) -> Rulers:
+        """Measure empty windows of the record's runner, and this core's memory."""
+        from kernelarc_guard.measuring_rulers import measure_rulers
+
+        return measure_rulers(bench, nursery, record, before)
+
+
+def open_backend(device: str, sandbox: Sandbox, folder: Path) -> Backend:
+    """Return a device's backend; raises Refused where there is no such device.
+
+    Its files, where it needs any, are in `folder`.
+    """
+    if device == "cpu":
+        return CpuBackend()
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or not number.isdecimal():
+        raise Refused(f"device {device!r}: expected 'cpu' or 'cuda:N', for instance 'cuda:0'")
+    from kernelarc_guard.cuda.backend import CudaBackend
+
+    return CudaBackend(int(number), sandbox, folder)

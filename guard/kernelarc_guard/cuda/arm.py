@@ -1,0 +1,303 @@
+"""The guard's side of one runner on a GPU (imports torch).
+
+A timed call is queued first: the runner, awake, launches everything behind a wait for go, and stops.
+Then the guard's own context writes the inputs, evicts the cache and opens go, all in one stream, and
+its CPU takes the time from go to done. As long as that stream has work, no kernel of the runner can
+run: one that stays on the device, to start early, holds the guard up for whole time slices, which
+shows (see docs/measurements/h200_windows.md).
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+
+from kernelarc_guard import control
+from kernelarc_guard.arm import Arm, CallBlocks
+from kernelarc_guard.buffers import same_bits
+from kernelarc_guard.build import Built
+from kernelarc_guard.cuda import driver
+from kernelarc_guard.cuda.buffers import CudaBuffers
+from kernelarc_guard.cuda.draws import CudaDrawer
+from kernelarc_guard.cuda.flags import Flags, new_flags
+from kernelarc_guard.cuda.returned import check_returned
+from kernelarc_guard.cuda.seal import Seal
+from kernelarc_guard.draws import Draw
+from kernelarc_guard.faults import SolutionFault
+from kernelarc_guard.keeper import Nursery
+from kernelarc_guard.protocol import Schedule
+from kernelarc_guard.returned import scalar_tensor
+from kernelarc_guard.solution import Solution
+
+_BLOCKED_SECONDS: Final = 1.0
+"""A runner that has not queued its call by then waits for the device inside it."""
+_LATE_SECONDS: Final = 2.0
+"""Work that is not done by then is asked after."""
+_SLICE_NS: Final = 1_500_000
+"""Of the time slice of 2 ms that a kernel of another context takes from the guard's work."""
+_BYTES_PER_NS: Final = 500
+"""What the guard's own copies and evictions reach at the very least."""
+_LEAST_NS: Final = 100
+"""No window is shorter than this, whatever is taken off."""
+_HELD_UP: Final = 3
+"""So many windows one after the other that are held up are no accident."""
+
+
+class CudaArm(Arm):
+    """One runner with its buffers on a GPU."""
+
+    def __init__(
+        self,
+        nursery: Nursery,
+        solution: Solution,
+        built: Built,
+        drawer: CudaDrawer,
+        schedule: Schedule,
+        slot: int,
+        note: Callable[[str], None],
+        *,
+        awake: bool,
+        ruler_ns: int,
+    ) -> None:
+        """Fork a runner, open its context and load the solution; raises SolutionFault.
+
+        Where calls are queued, loading goes on until the first of them, which then raises it.
+        `awake`: no call is queued, each is timed from waking the runner to its stop. `ruler_ns` is
+        taken off every queued window: what the two contexts need to take turns.
+        """
+        self._awake = awake
+        self._loaded = False
+        self._ruler_ns = ruler_ns
+        self._device = drawer.device
+        self._held_up = 0
+        self._kept_on = 0
+        self._flags_fd = new_flags()
+        self._flags = Flags(self._flags_fd)
+        self._seal = Seal(drawer.device)
+        self._buffers: list[CudaBuffers] = []
+        super().__init__(nursery, solution, built, drawer, schedule, slot, note)
+
+    def call(
+        self,
+        workload: int,
+        draw: Draw,
+        *,
+        evict: bool = True,
+        hold: bool = False,
+        renew: bool = False,
+    ) -> int:
+        """Run one call on a draw's inputs and return its nanoseconds on the guard's clock.
+
+        Raises CallBlocks where the call cannot be queued; the runner is of no more use then.
+        """
+        self._wait_once()
+        self._call += 1
+        buffers = self._buffers[workload]
+        # A first call compiles, loads and allocates: it is never queued.
+        queued = not self._awake and workload in self._first
+        rewritten = buffers.prepare(draw.tensors, self._drawer.mutable)
+        self._page.set_scalars(draw.scalars)
+        marks = control.marks(list(buffers.inputs), rewritten)
+        flags = hold * control.HOLD | renew * control.RENEW | queued * control.QUEUE
+        self._page.order(control.Order(self._call, control.RUN, workload, marks, flags))
+        torch.cuda.synchronize(self._device)
+        if queued:
+            self._queue(workload)
+            elapsed = self._window(workload, buffers.deliver, buffers.pending_bytes(), evict)
+        else:
+            buffers.deliver()
+            if evict:
+                self._drawer.evict()
+            torch.cuda.synchronize(self._device)
+            elapsed = self._go(workload)
+        self._seal.take(buffers)
+        self._check_page(workload)
+        self._check_memory(workload, buffers, draw)
+        return elapsed
+
+    def empty_windows(self, count: int) -> list[int]:
+        """Return the nanoseconds of queued windows that hold the smallest kernel and no call."""
+        self._wait_once()
+        return [self._empty_window() for _ in range(count)]
+
+    def _empty_window(self) -> int:
+        self._call += 1
+        self._page.order(control.Order(self._call, control.EMPTY, 0, flags=control.QUEUE))
+        torch.cuda.synchronize(self._device)
+        self._queue(0)
+        return self._window(0, lambda: None, 0, evict=True)
+
+    def outputs(self, workload: int) -> dict[str, torch.Tensor]:
+        """Return copies of the last call's outputs; raises SolutionFault on a breach of the contract.
+
+        What is copied is what was there when the call said that it was done: the seal's pieces are
+        compared after the copy, whose kernels cannot run before the runner's have ended.
+        """
+        expected = self._drawer.output_specs(workload)
+        if self._returns:
+            check_returned(self._page, expected, workload)
+        buffers = self._buffers[workload]
+        taken = {
+            name: buffers.output(name).clone()
+            if shape is not None
+            else self._scalar(index, name, dtype, workload)
+            for index, (name, (shape, dtype)) in enumerate(expected.items())
+        }
+        torch.cuda.synchronize(self._device)
+        changed = self._seal.changed()
+        if changed is not None:
+            raise SolutionFault(
+                "late_write", f"output {changed!r} changed after its call had ended", workload
+            )
+        return taken
+
+    def changed_since(self, workload: int, outputs: dict[str, torch.Tensor]) -> str | None:
+        """Return the first output that is not what it was when its call ended, None where all are."""
+        now = self._buffers[workload]
+        differs = (n for n, one in outputs.items() if not same_bits(one, now.output(n)))
+        return next((n for n in differs if n in now.outputs), None)
+
+    def let_die(self) -> None:
+        """Kill the runner: to take its context down costs about as long as to start it."""
+        self._runner.kill()
+
+    def _load(self, setup: dict[str, Any], control_fd: int) -> None:
+        """Give the runner what it needs; where calls are timed, two of them start side by side."""
+        self._send(setup, control_fd)
+        if self._awake:
+            self._wait_once()
+
+    def _wait_once(self) -> None:
+        if not self._loaded:
+            self._loaded = True
+            self._wait_loaded()
+
+    def _queue(self, workload: int) -> None:
+        with self._released_when_blocked() as blocked:
+            self._go(workload)
+        if blocked.is_set():
+            raise CallBlocks
+        if self._page.read_report()[1] == control.RAISED:
+            raise SolutionFault("raised", self._page.read_error(), workload)
+
+    @contextmanager
+    def _released_when_blocked(self) -> Iterator[threading.Event]:
+        """Open go where the runner does not stop, so that whatever it waits for can end."""
+        stopped, blocked = threading.Event(), threading.Event()
+        call = self._call
+
+        def watch() -> None:
+            if not stopped.wait(_BLOCKED_SECONDS):
+                blocked.set()
+                self._flags.go = call
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            yield blocked
+        finally:
+            stopped.set()
+            watcher.join()
+
+    def _window(
+        self, workload: int, deliver: Callable[[], None], delivered: int, evict: bool
+    ) -> int:
+        flags, call, clock = self._flags, self._call, time.perf_counter_ns
+        begin = clock()
+        deliver()
+        if evict:
+            self._drawer.evict()
+        driver.call("cuStreamWriteValue32_v2", None, flags.go_at, call, 0)
+        limit = begin + int(_LATE_SECONDS * 1e9)
+        while flags.go != call:
+            if clock() > limit:
+                raise RuntimeError("the guard's own work on the device does not end")
+        opened = clock()
+        limit = opened + int(_LATE_SECONDS * 1e9)
+        while flags.done != call:
+            if clock() > limit:
+                self._ask_after(workload, call)
+                break
+        end = clock()
+        own = delivered + (self._drawer.evicted_bytes if evict else 0)
+        self._check_start(opened - begin, own, workload)
+        return max(end - opened - self._ruler_ns, _LEAST_NS)
+
+    def _check_start(self, took_ns: int, own_bytes: int, workload: int) -> None:
+        """Raise SolutionFault where something else ran while the inputs were written."""
+        if took_ns < _SLICE_NS + own_bytes / _BYTES_PER_NS:
+            self._held_up = 0
+            return
+        self._held_up += 1
+        if self._held_up >= _HELD_UP:
+            raise SolutionFault(
+                "tampering",
+                "early start: something of it ran on the device while its inputs were being "
+                f"written ({took_ns / 1e3:.0f} us for {own_bytes} bytes)",
+                workload,
+            )
+
+    def _check_end(self, took_ns: int, workload: int) -> None:
+        """Raise SolutionFault where the guard's first small work after a call has to wait."""
+        self._kept_on = self._kept_on + 1 if took_ns > _SLICE_NS else 0
+        if self._kept_on >= _HELD_UP:
+            raise SolutionFault(
+                "late_write",
+                "something of it was still at work on the device after its call had ended "
+                f"(the guard's own work waited {took_ns / 1e3:.0f} us)",
+                workload,
+            )
+
+    def _ask_after(self, workload: int, call: int) -> None:
+        """Wake the runner to wait for its device; raises SolutionFault where that shows an error."""
+        self._call += 1
+        self._page.order(control.Order(self._call, control.SYNC, workload))
+        self._go(workload)
+        self._check_page(workload)
+        if self._flags.done != call:
+            raise SolutionFault("tampering", "its call never said that it was done", workload)
+
+    def _check_memory(self, workload: int, buffers: CudaBuffers, draw: Draw) -> None:
+        begin = time.perf_counter_ns()
+        near = buffers.broken_canary()
+        self._check_end(time.perf_counter_ns() - begin, workload)
+        if near is not None:
+            raise SolutionFault("out_of_bounds_write", f"bytes next to {near!r} changed", workload)
+        for name in buffers.changed_inputs(draw.tensors):
+            if name not in self._drawer.mutable:
+                raise SolutionFault("input_modified", f"input {name!r} was written to", workload)
+
+    def _scalar(self, index: int, name: str, dtype: str, workload: int) -> torch.Tensor:
+        value = scalar_tensor(name, self._page.read_output(index), dtype, workload)
+        return value.to(self._drawer.place)
+
+    def _new_buffers(self) -> None:
+        assert isinstance(self._drawer, CudaDrawer)
+        for workload in self._drawer.indices:
+            self._buffers.append(self._drawer.on_device(workload))
+
+    def _descriptors(self) -> list[int]:
+        return [os.dup(self._flags_fd), *(fd for one in self._buffers for fd in one.export())]
+
+    def _device_setup(self) -> dict[str, Any]:
+        order = self._drawer.order
+        return {
+            "device": "cuda",
+            "memory_bytes": -1,
+            "sets": [{"order": order} | one.describe() for one in self._buffers],
+        }
+
+    def _read_memory(self) -> None:
+        """Read nothing: results lie in the guard's own memory."""
+
+    def _release(self) -> None:
+        super()._release()
+        self._flags.close()
+        os.close(self._flags_fd)
+        for one in self._buffers:
+            one.close()
+        self._buffers.clear()

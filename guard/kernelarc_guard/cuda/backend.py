@@ -1,0 +1,218 @@
+"""The backend of one NVIDIA GPU (imports torch)."""
+
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+import torch
+
+from kernelarc_guard.arm import Arm
+from kernelarc_guard.build import Built, build
+from kernelarc_guard.cuda import driver
+from kernelarc_guard.cuda.arm import CudaArm
+from kernelarc_guard.cuda.draws import CudaDrawer
+from kernelarc_guard.draws import Drawer
+from kernelarc_guard.faults import Refused, SolutionFault
+from kernelarc_guard.keeper import SLOTS, Nursery
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.protocol import Schedule
+from kernelarc_guard.rule import Rulers
+from kernelarc_guard.sandbox import Sandbox
+from kernelarc_guard.solution import Solution, make_solution
+
+if TYPE_CHECKING:
+    from kernelarc_guard.bench import Bench, Contestant
+
+_SHARED_NODES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
+_PASSED_ON: Final = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+_CAPABILITY: Final = (75, 76)
+"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
+_WARM_WINDOWS: Final = 12
+_RULER_WINDOWS: Final = 48
+_SMALLEST_NS: Final = 1_000
+"""About what the kernel of one thread itself takes that an empty window holds."""
+_BUILD_SECONDS: Final = 60.0
+_WRITTEN: Final = 32 << 20
+_COPIED: Final = 1 << 30
+_TRIES: Final = 20
+
+
+class CudaBackend:
+    """One device, known to everybody by its UUID."""
+
+    def __init__(self, number: int, sandbox: Sandbox, folder: Path) -> None:
+        """Open the guard's own context; raises Refused where that cannot be."""
+        try:
+            count = driver.device_count()
+            if number >= count:
+                raise Refused(f"device 'cuda:{number}': this machine shows {count} NVIDIA devices")
+            driver.open_context(number)
+            torch.zeros(1, device=f"cuda:{number}")
+        except (driver.NoDriver, driver.CudaError, RuntimeError) as error:
+            raise Refused(f"device 'cuda:{number}': {error}") from None
+        torch.cuda.set_device(number)
+        self._number = number
+        self._sandbox = sandbox
+        self._folder = folder
+        self._uuid = driver.device_uuid(number)
+        self._rulers: dict[int, int] = {}
+        """What an empty window takes in each nursery, by its process."""
+        self._nothing: tuple[Solution, Built] | None = None
+
+    @property
+    def lock(self) -> str:
+        """Return the device's UUID."""
+        return self._uuid
+
+    @property
+    def architecture(self) -> str:
+        """Return the device's own architecture, with what only it has from 9.0 on."""
+        major, minor = (driver.attribute(self._number, one) for one in _CAPABILITY)
+        return f"{major}{minor}" + ("a" if major >= 9 else "")
+
+    @property
+    def place(self) -> str:
+        """Return the device as torch knows it."""
+        return f"cuda:{self._number}"
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the device's memory."""
+        return driver.free_bytes()[1]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the files of this device and those that all devices share."""
+        return (*_SHARED_NODES, *_own_nodes(self._uuid))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return an environment in which this is the only device."""
+        told = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        # Streams that share a channel would wait for one another behind a queued call's go.
+        return told | {
+            "CUDA_VISIBLE_DEVICES": self._uuid,
+            "CUDA_DEVICE_MAX_CONNECTIONS": "32",
+        }
+
+    def drawer(self, problem: Problem, evict_bytes: int | None) -> CudaDrawer:
+        """Return what makes inputs in the guard's memory on the device."""
+        return CudaDrawer(problem, evict_bytes, self._number)
+
+    def start(
+        self,
+        nursery: Nursery,
+        contestant: "Contestant",
+        drawer: Drawer,
+        schedule: Schedule,
+        note: Callable[[str], None],
+        awake: bool,
+    ) -> Arm:
+        """Fork a runner with a context of its own; raises SolutionFault."""
+        if contestant.planted:
+            raise Refused("delays cannot be planted on a GPU yet")
+        assert isinstance(drawer, CudaDrawer)
+        if not awake and nursery.pid not in self._rulers:
+            self._rulers[nursery.pid] = self._measure_empty(nursery, drawer, schedule, note)
+        return CudaArm(
+            nursery,
+            contestant.solution,
+            contestant.built,
+            drawer,
+            schedule,
+            contestant.slot,
+            note,
+            awake=awake,
+            ruler_ns=0 if awake else self._rulers[nursery.pid] - _SMALLEST_NS,
+        )
+
+    def rulers(
+        self, bench: "Bench", nursery: Nursery, record: "Contestant", before: Rulers | None
+    ) -> Rulers:
+        """Measure what the device writes and copies at best; empty windows are taken off already."""
+        place = self.place
+        written = _speed(_WRITTEN, lambda size: torch.empty(size, dtype=torch.uint8, device=place))
+        copied = _copy_speed(place)
+        if before is not None:
+            written = max(written, before.write_bytes_per_second)
+            copied = max(copied, before.copy_bytes_per_second)
+        return Rulers(
+            empty_window_ns=1, write_bytes_per_second=written, copy_bytes_per_second=copied
+        )
+
+    def _measure_empty(
+        self,
+        nursery: Nursery,
+        drawer: CudaDrawer,
+        schedule: Schedule,
+        note: Callable[[str], None],
+    ) -> int:
+        solution, built = self._nothing or self._build_nothing()
+        self._nothing = solution, built
+        slot = SLOTS.index("anchor")
+        try:
+            arm = CudaArm(
+                nursery, solution, built, drawer, schedule, slot, note, awake=False, ruler_ns=0
+            )
+            try:
+                windows = arm.empty_windows(_WARM_WINDOWS + _RULER_WINDOWS)
+            finally:
+                arm.close()
+        except SolutionFault as fault:
+            raise Refused(f"an empty window failed ({fault.reason}): {fault.detail}") from None
+        return int(median(windows[_WARM_WINDOWS:]))
+
+    def _build_nothing(self) -> tuple[Solution, Built]:
+        solution = make_solution(
+            {
+                "name": "nothing",
+                "definition": "nothing",
+                "spec": {"languages": ["python"], "entry_point": "nothing.py::run"},
+                "sources": [
+                    {"path": "nothing.py", "content": "def run(*args):\n    return None\n"}
+                ],
+            }
+        )
+        built = build(
+            solution,
+            self._folder / "nothing",
+            seconds=_BUILD_SECONDS,
+            memory_bytes=1 << 30,
+            sandbox=self._sandbox,
+        )
+        return solution, built
+
+
+def _own_nodes(uuid: str) -> list[str]:
+    """Return the device files of one GPU, those of all where the kernel does not say which it is."""
+    for told in Path("/proc/driver/nvidia/gpus").glob("*/information"):
+        text = told.read_text(errors="replace")
+        minor = re.search(r"^Device Minor:\s*(\d+)", text, re.MULTILINE)
+        if uuid in text and minor is not None:
+            return [f"/dev/nvidia{minor[1]}"]
+    return sorted(str(node) for node in Path("/dev").glob("nvidia[0-9]*"))
+
+
+def _speed(size: int, make: Callable[[int], torch.Tensor]) -> float:
+    target = make(size)
+    return size / _shortest(lambda: target.fill_(1))
+
+
+def _copy_speed(place: str) -> float:
+    source, target = (torch.empty(_COPIED, dtype=torch.uint8, device=place) for _ in range(2))
+    return 2 * _COPIED / _shortest(lambda: target.copy_(source))
+
+
+def _shortest(step: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(_TRIES):
+        torch.cuda.synchronize()
+        begin = time.perf_counter_ns()
+        step()
+        torch.cuda.synchronize()
+        best = min(best, (time.perf_counter_ns() - begin) / 1e9)
+    return best

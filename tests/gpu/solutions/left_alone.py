@@ -1,0 +1,5 @@
+"""Exploit: nothing is written."""
+
+
+def run(x, weight, y):
+    pass
