@@ -7,6 +7,7 @@ the tensors it points at.
 
 import mmap
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -195,7 +196,7 @@ class ControlPage:
         return data.decode("utf-8", "replace")
 
 
-def marks(inputs: list[str], rewritten: list[str]) -> int:
+def marks(inputs: list[str], rewritten: Collection[str]) -> int:
     """Return an order's `rewritten` for the names of all tensor inputs and of those rewritten."""
     return sum(1 << i for i, name in enumerate(inputs[:MAX_MARKED]) if name in rewritten)
 

@@ -101,7 +101,7 @@ class CudaArm(Arm):
         queued = not self._awake and workload in self._first
         rewritten = buffers.prepare(draw.tensors, self._drawer.mutable)
         self._page.set_scalars(draw.scalars)
-        marks = control.marks(list(buffers.inputs), rewritten)
+        marks = control.marks(list(buffers.inputs), rewritten if self._versions else buffers.inputs)
         flags = hold * control.HOLD | renew * control.RENEW | queued * control.QUEUE
         self._page.order(control.Order(self._call, control.RUN, workload, marks, flags))
         torch.cuda.synchronize(self._device)
