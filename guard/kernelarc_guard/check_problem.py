@@ -37,7 +37,7 @@ def check_problem(
         notes = _agrees_with_itself(problem, oracle, workloads[0])
         _refuses_zeros(problem, oracle, workloads)
         notes += _depends_on_inputs(problem, oracle, workloads)
-        notes += _constant_inputs(problem, workloads[0])
+        notes += _constant_inputs(problem, oracle, workloads[0])
     except (OracleError, InputError) as error:
         raise ProblemError(f"definition.json: {error}") from None
     return [*oracle.observations, *notes]
@@ -156,9 +156,9 @@ def _depends_on_inputs(problem: Problem, oracle: Oracle, workloads: list[Workloa
     )
 
 
-def _constant_inputs(problem: Problem, workload: Workload) -> list[str]:
+def _constant_inputs(problem: Problem, oracle: Oracle, workload: Workload) -> list[str]:
     """Note inputs with the same values in every draw that nothing varies: a kernel may leave them out."""
-    first, *others = (_inputs(problem, workload, seed) for seed in _SEEDS)
+    first, *others = (_inputs(problem, oracle, workload, seed) for seed in _SEEDS)
     if all(_same(first, other) for other in others):
         return []  # of fixed inputs another note tells
     return [
