@@ -49,11 +49,15 @@ class CudaBackend:
         try:
             count = driver.device_count()
             if number >= count:
-                raise Refused(f"device 'cuda:{number}': this machine shows {count} NVIDIA devices")
+                raise Refused(
+                    f"device 'cuda:{number}': this machine shows {count} NVIDIA devices, and 'cpu'"
+                )
             driver.open_context(number)
             torch.zeros(1, device=f"cuda:{number}")
         except (driver.NoDriver, driver.CudaError, RuntimeError) as error:
-            raise Refused(f"device 'cuda:{number}': {error}") from None
+            raise Refused(
+                f"device 'cuda:{number}': {error}; this guard can measure on 'cpu'"
+            ) from None
         torch.cuda.set_device(number)
         self._number = number
         self._sandbox = sandbox
