@@ -111,7 +111,7 @@ class Dispatcher:
                 await self._work(guard, until_idle)
         finally:
             try:
-                self._judge.note("")
+                self._judge.note(self._note)
             finally:
                 lock.release()
 
