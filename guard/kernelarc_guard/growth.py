@@ -2,8 +2,8 @@
 
 A sum of n terms in one accumulator equals the exact sum of terms that were moved a little: each
 addition rounds everything added so far, so the first term is moved by all n roundings and the last
-by one. Roundings of different terms are independent. While equal terms are added, or such that are
-tiny beside the sum and mostly lost, they repeat, and n of them move the sum n times as far. Moving
+by one. Roundings of different terms are independent. While (almost) equal terms are added, or such
+that are tiny beside the sum and mostly lost, they repeat, and n of them move it n times as far. Moving
 the inputs of a float64 reference in just this way says how far honest sums may be off for just these
 inputs, whatever the reference does with its sums. Where it divides by a sum that a few inputs
 dominate, both move and the effect cancels: so outputs may always be as far off, relative to their
@@ -99,9 +99,11 @@ def _roundings(rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     steps = (drawn + 0.5 * torch.sign(drawn)) * _UNIT
     places = torch.arange(rows.shape[-1], device=rows.device).expand(rows.shape)
     new = torch.ones(rows.shape, dtype=torch.bool, device=rows.device)
-    new[..., 1:] = rows[..., 1:] != rows[..., :-1]
     sizes = rows.abs()
-    new[..., 1:] &= (sizes * _TINY > sizes.cummax(-1).values)[..., 1:]
+    largest = sizes.cummax(-1).values[..., 1:]
+    # Terms that differ by less than the last place of a sum of so many are equal to it.
+    new[..., 1:] = (rows[..., 1:] - rows[..., :-1]).abs() > rows.shape[-1] * _UNIT * largest
+    new[..., 1:] &= sizes[..., 1:] * _TINY > largest
     starts = torch.where(new, places, 0).cummax(-1).values
     steps = steps.gather(-1, starts)
     return steps.flip(-1).cumsum(-1).flip(-1)
