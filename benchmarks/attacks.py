@@ -1,6 +1,6 @@
 """Judge every attack in `tests/attacks/` with a real guard, and say which reached what it was after.
 
-    python -m benchmarks.attacks [--only NAME ...] [--json FILE] [--repeat N]
+    python -m benchmarks.attacks [--only NAME ...] [--json FILE] [--repeat N] [--untimed]
 
 Correctness first; what comes through it is screened, and confirmed where the screen promises, against the honest
 kernel of its problem as the record. An attack succeeds with KEEP, with ACCEPT where its answers are wrong or were not
@@ -35,6 +35,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--untimed", action="store_true", help="stop after correctness")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -46,7 +47,7 @@ def main() -> None:
         for attack in chosen * options.repeat:
             begin = time.monotonic()
             try:
-                row = judged(guard, attack, calibrations)
+                row = judged(guard, attack, None if options.untimed else calibrations)
             except (AssertionError, BrokenPipeError) as error:
                 # One guard for all, so that what an attack leaves behind would meet the next one.
                 row = {"attack": attack.name, "op": "", "verdict": "guard lost", "reason": ""}
@@ -60,8 +61,8 @@ def main() -> None:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def judged(guard: Guard, attack: Attack, calibrations: dict[str, Any]) -> dict[str, Any]:
-    """Take one attack as far as it comes."""
+def judged(guard: Guard, attack: Attack, calibrations: dict[str, Any] | None) -> dict[str, Any]:
+    """Take one attack as far as it comes; without calibrations to the end of correctness."""
     common = {
         "problem": attack.problem.model_dump(),
         "record": attack.record.model_dump(),
@@ -72,7 +73,7 @@ def judged(guard: Guard, attack: Attack, calibrations: dict[str, Any]) -> dict[s
     }
     seen = guard.answer("screen", **common, correctness_only=True)
     op = "correctness"
-    if isinstance(seen, Result) and seen.verdict is None:
+    if calibrations is not None and isinstance(seen, Result) and seen.verdict is None:
         key = attack.problem.digest + attack.record.digest
         if key not in calibrations:
             asked = {k: v for k, v in common.items() if k not in ("candidate", "stake")}

@@ -13,7 +13,6 @@ TARGETS = [
     "/solutions",
     "/scratch/record",
     "/etc/passwd",
-    "/proc/self/environ",
 ]
 FOUND = []
 for number, target in enumerate(TARGETS):
