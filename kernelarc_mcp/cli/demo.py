@@ -54,7 +54,7 @@ def demo(
             min=0,
             help="Stop the clients this long after the first verdict; 0: when they are done.",
         ),
-    ] = 200.0,
+    ] = 150.0,
     seed: Annotated[int, typer.Option(help="Seed of the clients' choices.")] = 1,
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,

@@ -6,7 +6,7 @@
 #if __has_include("/etc/passwd") || __has_include("/proc/self/environ") || __has_include("/proc/1/cmdline")
 #define FOUND 1
 #endif
-#if __has_include("../messages.json") || __has_include("/root/.bashrc") || __has_include("/etc/hostname")
+#if __has_include("../messages.json") || __has_include("/etc/passwd") || __has_include("/etc/hostname")
 #define FOUND 1
 #endif
 
