@@ -157,7 +157,7 @@ def test_a_problem_that_this_machine_cannot_hold_is_refused(guard: Guard) -> Non
     asked = problem()
     asked["workloads"][0]["axes"]["n"] = 2**46
     answer = guard.answer("calibrate", problem=asked)
-    assert isinstance(answer, Refusal) and "this machine has" in answer.error, answer
+    assert isinstance(answer, Refusal) and "the device has" in answer.error, answer
 
 
 def test_a_line_that_is_too_long_is_refused_and_the_next_is_read(guard: Guard) -> None:
