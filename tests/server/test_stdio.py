@@ -30,16 +30,23 @@ async def test_a_client_optimises_over_stdio_as_the_agent_it_launched(
         assert "s999" in refusal_of(await client.call_tool("wait_submission", {"ticket": "s999"}))
 
 
-def test_without_an_agent_the_server_refuses_in_one_line(place: Place, silent_guard: str) -> None:
+def served_to(place: Place, guard: str, agent: str | None) -> subprocess.CompletedProcess[str]:
+    """Serve an agent whose input has ended already, and wait for the server to end."""
     environment = {key: value for key, value in os.environ.items() if key != "KERNELARC_AGENT"}
-    ended = subprocess.run(
-        [*COMMAND, "serve", str(place.folder), "--guard-python", silent_guard],
+    if agent is not None:
+        environment["KERNELARC_AGENT"] = agent
+    return subprocess.run(
+        [*COMMAND, "serve", str(place.folder), "--guard-python", guard],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         env=environment,
-        timeout=60,
+        timeout=120,
     )
+
+
+def test_without_an_agent_the_server_refuses_in_one_line(place: Place, silent_guard: str) -> None:
+    ended = served_to(place, silent_guard, None)
     assert ended.returncode == 2
     assert ended.stdout == ""
     (line,) = ended.stderr.strip().splitlines()
@@ -49,14 +56,7 @@ def test_without_an_agent_the_server_refuses_in_one_line(place: Place, silent_gu
 def test_an_agent_the_campaign_does_not_know_is_refused_in_one_line(
     place: Place, silent_guard: str
 ) -> None:
-    ended = subprocess.run(
-        [*COMMAND, "serve", str(place.folder), "--guard-python", silent_guard],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "KERNELARC_AGENT": "nobody"},
-        timeout=120,
-    )
+    ended = served_to(place, silent_guard, "nobody")
     assert (ended.returncode, ended.stdout) == (2, "")
     (line,) = ended.stderr.strip().splitlines()
     assert "'nobody'" in line and "ada, bob" in line
@@ -65,14 +65,7 @@ def test_an_agent_the_campaign_does_not_know_is_refused_in_one_line(
 def test_a_stdio_server_says_when_it_starts_and_when_it_listens(
     place: Place, silent_guard: str
 ) -> None:
-    ended = subprocess.run(
-        [*COMMAND, "serve", str(place.folder), "--guard-python", silent_guard],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "KERNELARC_AGENT": "bob"},
-        timeout=120,
-    )
+    ended = served_to(place, silent_guard, "bob")
     assert (ended.returncode, ended.stdout) == (0, "")
     assert ended.stderr.splitlines()[:2] == [
         f"Starting the server of {place.folder}",
