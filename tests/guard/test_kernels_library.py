@@ -18,7 +18,7 @@ from kernelarc_guard.solution import Solution, seed_solution
 from kernelarc_guard.tolerance import compare
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
-NAMES = ["causal_conv", "matmul_residual", "rmsnorm", "softmax", "topk"]
+NAMES = ["causal_conv", "gemm_bf16", "matmul_residual", "rmsnorm", "softmax", "topk"]
 DLPACK = Path(sysconfig.get_paths()["purelib"]) / "tvm_ffi" / "include"
 
 
