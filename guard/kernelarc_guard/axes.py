@@ -4,7 +4,7 @@ import ast
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from kernelarc_guard.model import Model
 
@@ -16,27 +16,33 @@ _MAX_EXPONENT: Final = 64
 Extent = Annotated[int, Field(strict=True, ge=0, le=MAX_EXTENT)]
 
 
-class ConstAxis(Model):
+class _Described(Model):
+    description: str = ""
+
+    @field_validator("description", mode="before")
+    @classmethod
+    def _no_null(cls, value: object) -> object:
+        return "" if value is None else value
+
+
+class ConstAxis(_Described):
     """An axis with one length in every workload."""
 
     type: Literal["const"]
     value: Extent
-    description: str = ""
 
 
-class VarAxis(Model):
+class VarAxis(_Described):
     """An axis whose length each workload states."""
 
     type: Literal["var"]
-    description: str = ""
 
 
-class ExprAxis(Model):
+class ExprAxis(_Described):
     """An axis computed from the axes before it."""
 
     type: Literal["expr"]
     expression: str = Field(min_length=1, max_length=_MAX_EXPRESSION)
-    description: str = ""
 
 
 Axis = Annotated[ConstAxis | VarAxis | ExprAxis, Field(discriminator="type")]

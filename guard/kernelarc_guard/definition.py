@@ -219,10 +219,15 @@ class Definition(Model):
 
     def _check_run(self, run: ast.FunctionDef) -> None:
         parameters = pyast.positional(run)
-        if parameters != list(self.inputs):
+        names = list(self.inputs)
+        # The call is by position. Other names are legal, the names of other inputs are a mistake.
+        swapped = [
+            p for p, name in zip(parameters, names, strict=False) if p != name and p in names
+        ]
+        if len(parameters) != len(names) or swapped:
             raise ValueError(
                 f"reference: run takes ({', '.join(parameters)}); "
-                f"expected the inputs in order ({', '.join(self.inputs)})"
+                f"expected the inputs in order ({', '.join(names)})"
             )
         if run.args.vararg is not None or None in run.args.kw_defaults:
             raise ValueError("reference: run takes more than the inputs")

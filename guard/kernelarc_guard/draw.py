@@ -1,7 +1,8 @@
 """What a random input looks like: by its name, shape and description (imports torch).
 
 SOL-ExecBench draws half-way realistic values (ones for norm weights, a causal mask where one is
-meant, scaled weight matrices); the same problems mean the same here.
+meant, scaled weight matrices); the same problems mean the same here. Its rules go by exact names, and
+the first that fits decides.
 """
 
 import math
@@ -20,11 +21,11 @@ _Rule = Callable[[str, str, tuple[int, ...]], bool]
 _Draw = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
 
 _PLAIN_FLOATS: Final = (torch.float32, torch.float16, torch.bfloat16)
-_NORM: Final = r"(?:^|_)(?:layer|rms|group|batch)?norm\d*"
+_NORM: Final = r"norm\d*"
 _BINARY_MASKS: Final = frozenset(
-    {"mask", "binary_mask", "padding_mask", "key_padding_mask", "valid_mask"}
+    {"x_mask", "text_mask", "aspect_ratio_mask", "drop_mask", "attention_mask"}
 )
-_MASK_WORDS: Final = ("binary", "boolean", "0/1", "0 or 1", "1 for", "valid")
+_MASK_WORDS: Final = ("binary", "{0, 1}", "0 or 1", "1.0 for valid", "0.0 for masked")
 
 
 def draw(
@@ -36,8 +37,13 @@ def draw(
         description = spec.description.lower()
         for applies, values in _RULES:
             if applies(name, description, shape):
-                return values(shape, generator).to(dtype)
+                return _rounded(values(shape, generator), dtype)
     return _by_dtype(dtype, shape, generator)
+
+
+def _rounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return a rule's values in their dtype; what a mask forbids is the dtype's own minimum."""
+    return values.to(dtype).clamp_min_(torch.finfo(dtype).min)
 
 
 def freedom(name: str, spec: TensorSpec, shape: tuple[int, ...]) -> Freedom:
@@ -114,9 +120,7 @@ def _uniform(low: float, high: float) -> _Draw:
 
 
 def _causal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    # The smallest float16 is finite in every dtype the rule applies to after the conversion.
-    lowest = torch.finfo(torch.float16).min
-    return torch.full(shape, lowest, device=generator.device).triu(1)
+    return torch.full(shape, -math.inf, device=generator.device).triu(1)
 
 
 def _softmax(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -153,18 +157,19 @@ def _is_binary_mask(name: str, description: str, _: tuple[int, ...]) -> bool:
 
 
 def _is_softmaxed(name: str, description: str, shape: tuple[int, ...]) -> bool:
-    told = re.search(r"softmax\b.*\boutput", description) is not None
+    told = "softmax" in description and "output" in description
     named = name in {"attn_weights", "attention_weights", "routing_weights"}
     return bool(shape) and (named or told)
 
 
 def _is_weight_matrix(name: str, _description: str, shape: tuple[int, ...]) -> bool:
-    return len(shape) >= 2 and re.search(r"(?:^|_)(?:weights?|projs?)$", name) is not None
+    pattern = r"^weight\d*$|_(?:weights?|projs?|weight_matrix)\d*$"
+    return len(shape) >= 2 and re.search(pattern, name) is not None
 
 
 _RULES: Final[tuple[tuple[_Rule, _Draw], ...]] = (
-    (_named(_NORM + r"_weight\d*$"), _ones),
-    (_named(_NORM + r"_bias\d*$"), _zeros),
+    (_named(_NORM + r"_weight$"), _ones),
+    (_named(_NORM + r"_bias$"), _zeros),
     (_is_causal_mask, _causal),
     (
         _is_binary_mask,
@@ -172,9 +177,9 @@ _RULES: Final[tuple[tuple[_Rule, _Draw], ...]] = (
             0, 2, shape, generator=generator, device=generator.device
         ).float(),
     ),
-    (_named(r"(?:^|_)cos(?:$|_)"), _angle(torch.cos)),
-    (_named(r"(?:^|_)sin(?:$|_)"), _angle(torch.sin)),
-    (_named(r"(?:^|_)(?:r?std|var|variance)\d*$"), _positive),
+    (_named(r"^(?:cos|cos_cached|rope_cos)$"), _angle(torch.cos)),
+    (_named(r"^(?:sin|sin_cached|rope_sin)$"), _angle(torch.sin)),
+    (_named(r"(?:^|_)(?:(?:r?std|var)\d*|variance)$|^variance\d+$"), _positive),
     (_named(r"^A$"), _uniform(-1.0, -0.001)),
     (_named(r"^A_log$"), _uniform(-5.0, -1.0)),
     (_named(r"^A_cumsum$"), _cumulated),

@@ -1,20 +1,29 @@
 """A problem: a definition with its workloads, and the reader of problem folders; light.
 
-The folder is read in SOL-ExecBench form; workload lines of FlashInfer-Trace are read too.
+The folder is read in SOL-ExecBench form; workload lines of FlashInfer-Trace are read too, and single
+definitions of its sets (see `formats.flashinfer`).
 """
 
 import hashlib
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis, VarAxis
+from kernelarc_guard.axes import Axis
 from kernelarc_guard.definition import DTYPES, Definition, KernelArcKeys, TensorSpec
+from kernelarc_guard.formats.documents import (
+    Documents,
+    parse_definition,
+    parse_lines,
+    parse_workloads,
+)
+from kernelarc_guard.formats.places import Place, place_of
+from kernelarc_guard.formats.selection import select
 from kernelarc_guard.model import Model
-from kernelarc_guard.textfile import first_error, known_only, parse_object, read_text
+from kernelarc_guard.textfile import first_error, parse_object, read_text
 from kernelarc_guard.workload import InputSpec, Tolerance, Workload, check_workload
 
 __all__ = [
@@ -28,12 +37,18 @@ __all__ = [
     "TensorSpec",
     "Tolerance",
     "Workload",
+    "read_documents",
     "read_problem",
 ]
 
 
 MAX_WORKLOADS: Final = 190
-"""More descriptors than one message to a runner may carry would be needed for more."""
+"""More descriptors than one message to a runner may carry would be needed for more.
+
+Of a longer file a selection is judged: `formats.selection`.
+"""
+_REPEATED: Final = 3
+"""A warning about more lines than this is given once."""
 
 
 class ProblemError(ValueError):
@@ -94,134 +109,76 @@ class Problem(Model):
         return [weight / total for weight in raw]
 
 
-def read_problem(folder: Path, workloads: str = "workload.jsonl") -> Problem:
-    """Read a problem folder; ProblemError says in one line which file and field is wrong."""
+def read_problem(path: Path, workloads: str = "workload.jsonl") -> Problem:
+    """Read a problem folder, or one definition of a FlashInfer-Trace set by its file.
+
+    ProblemError says in one line which file and field is wrong. A file with more than MAX_WORKLOADS
+    workloads is read and checked whole; which of them are judged is said in the warnings.
+    """
+    return _read(path, workloads)[0]
+
+
+def read_documents(path: Path, workloads: str = "workload.jsonl") -> Documents:
+    """Return a problem that can be read as it stands in its files, unknown keys included."""
+    return _read(path, workloads)[1]
+
+
+def _read(path: Path, workloads: str) -> tuple[Problem, Documents]:
     warnings: list[str] = []
     try:
-        definition = _read_definition(folder, warnings)
-        lines = _read_workloads(folder, workloads, definition, warnings)
+        place = place_of(path, workloads)
+        name = place.definition.name
+        raw = parse_object(_text_of(place, place.definition), name)
+        definition = parse_definition(raw, name, warnings)
+        name = place.workloads.name
+        lines = parse_lines(_text_of(place, place.workloads), name)
+        met: list[str] = []
+        found = parse_workloads(lines, definition, met)
+        if not found:
+            raise ValueError(f"{name}: expected at least one workload")
+        chosen = select(definition, found, MAX_WORKLOADS)
     except ValueError as error:
         raise ProblemError(str(error)) from None
-    weights = definition.kernelarc.weights
-    if weights is not None:
-        uuids = {workload.uuid for workload in lines}
-        warnings.extend(
-            f"definition.json: kernelarc.weights: {uuid!r} is no workload of {workloads}, ignored"
-            for uuid in weights
-            if uuid not in uuids
+    warnings += _gathered(met, name)
+    if len(chosen) < len(found):
+        warnings.append(
+            f"{name}: {len(found)} workloads, of which {len(chosen)} are judged: those with a weight, "
+            "then the smallest, the largest and what lies evenly between by size; "
+            "for others write a file of their own"
         )
+    if place.config:
+        warnings.append("config.json: ignored: the guard has its own schedule")
+    for uuid in definition.kernelarc.weights or {}:
+        if uuid not in {workload.uuid for workload in found}:
+            warnings.append(
+                f"definition.json: kernelarc.weights: {uuid!r} is no workload of {name}, ignored"
+            )
     try:
-        return Problem(
-            definition=definition,
-            workloads=lines,
-            warnings=warnings,
-            folder=str(folder.resolve()),
+        problem = Problem(
+            definition=definition, workloads=chosen, warnings=warnings, folder=str(place.folder)
         )
     except ValidationError as error:
-        raise ProblemError(f"{workloads}: {first_error(error)[1]}") from None
+        raise ProblemError(f"{name}: {first_error(error)[1]}") from None
+    return problem, Documents(raw, [line for _, line in lines])
 
 
-def _read_definition(folder: Path, warnings: list[str]) -> Definition:
-    name = "definition.json"
-    if not folder.is_dir():
-        raise ValueError(f"{folder}: expected a folder with {name} and workload.jsonl")
-    raw = parse_object(_text_of(folder, name), name)
-    where = f"{name}: "
-    known = known_only(raw, Definition, where, warnings)
-    axes: dict[str, type[Model]] = {"const": ConstAxis, "var": VarAxis, "expr": ExprAxis}
-    if isinstance(known.get("axes"), dict):
-        known["axes"] = {
-            axis: known_only(spec, axes[spec["type"]], f"{where}axes.{axis}.", warnings)
-            if isinstance(spec, dict) and spec.get("type") in list(axes)
-            else spec
-            for axis, spec in known["axes"].items()
-        }
-    for side in ("inputs", "outputs"):
-        if isinstance(known.get(side), dict):
-            known[side] = {
-                key: known_only(spec, TensorSpec, f"{where}{side}.{key}.", warnings)
-                for key, spec in known[side].items()
-            }
-    if "kernelarc" in known:
-        known["kernelarc"] = known_only(
-            known["kernelarc"], KernelArcKeys, f"{where}kernelarc.", warnings
-        )
-    try:
-        return Definition.model_validate(known)
-    except ValidationError as error:
-        raise ValueError(f"{where}{first_error(error)[1]}") from None
-
-
-def _text_of(folder: Path, name: str) -> str:
+def _text_of(place: Place, file: Path) -> str:
     """Return a file's text; one that is missing is named with its folder."""
-    path = folder / name
-    if not path.exists():
-        raise ValueError(f"{path}: no such file; expected a folder with {name} in it")
-    return read_text(path)
+    if not file.exists():
+        raise ValueError(f"{file}: no such file; expected {place.expected}")
+    return read_text(file)
 
 
-def _read_workloads(
-    folder: Path, name: str, definition: Definition, warnings: list[str]
-) -> list[Workload]:
-    if Path(name).name != name:
-        raise ValueError(f"{name}: expected a file name inside the problem folder")
-    workloads: list[Workload] = []
-    seen: dict[str, int] = {}
-    # Only "\n" ends a line here: other separators may stand inside a JSON string.
-    for number, line in enumerate(_text_of(folder, name).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{name}:{number}"
-        workload = _workload(parse_object(line, where), where, definition, warnings)
-        if workload.uuid in seen:
-            first = seen[workload.uuid]
-            raise ValueError(f"{where}: uuid: {workload.uuid!r} occurs in line {first} already")
-        seen[workload.uuid] = number
-        workloads.append(workload)
-    if not workloads:
-        raise ValueError(f"{name}: expected at least one workload")
-    return workloads
-
-
-def _workload(
-    raw: dict[str, Any], where: str, definition: Definition, warnings: list[str]
-) -> Workload:
-    if isinstance(raw.get("workload"), dict) and "uuid" not in raw:
-        raw = _unwrapped(raw, where, definition, warnings)
-    known = known_only(raw, Workload, f"{where}: ", warnings)
-    if isinstance(known.get("inputs"), dict):
-        known["inputs"] = {
-            key: known_only(spec, InputSpec, f"{where}: inputs.{key}.", warnings)
-            for key, spec in known["inputs"].items()
-        }
-    if "tolerance" in known:
-        known["tolerance"] = (
-            {}
-            if known["tolerance"] is None
-            else known_only(known["tolerance"], Tolerance, f"{where}: tolerance.", warnings)
-        )
-    try:
-        workload = Workload.model_validate(known)
-    except ValidationError as error:
-        raise ValueError(f"{where}: {first_error(error)[1]}") from None
-    try:
-        check_workload(definition, workload)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
-    return workload
-
-
-def _unwrapped(
-    raw: dict[str, Any], where: str, definition: Definition, warnings: list[str]
-) -> dict[str, Any]:
-    """Return the workload inside a line of a FlashInfer trace."""
-    named = raw.get("definition")
-    if named is not None and named != definition.name:
-        raise ValueError(f"{where}: definition: {named!r}; expected {definition.name!r}")
-    warnings.extend(
-        f"{where}: {key}: unknown key, ignored"
-        for key, value in raw.items()
-        if key not in ("workload", "definition") and value is not None
-    )
-    inner: dict[str, Any] = raw["workload"]
-    return inner
+def _gathered(warnings: list[str], name: str) -> list[str]:
+    """Return warnings about lines of a file, those about many lines as one."""
+    by_text: dict[str, list[str]] = {}
+    for warning in warnings:
+        where, _, said = warning.removeprefix(f"{name}:").partition(": ")
+        by_text.setdefault(said, []).append(where)
+    gathered: list[str] = []
+    for said, lines in by_text.items():
+        if len(lines) > _REPEATED:
+            gathered.append(f"{name}:{lines[0]}: {said} (here and in {len(lines) - 1} more lines)")
+        else:
+            gathered += [f"{name}:{line}: {said}" for line in lines]
+    return gathered

@@ -5,16 +5,19 @@ Format: 8 bytes of header length, a JSON header `name -> {dtype, shape, data_off
 
 import json
 import math
-from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 
 import torch
 
 from kernelarc_guard.axes import MAX_EXTENT
 from kernelarc_guard.control import MAX_DIMS
+from kernelarc_guard.formats.blobs import find_file
 
+__all__ = ["find_file", "load_tensor"]
+
+_POINTER: Final = b"version https://git-lfs"
 _MAX_HEADER: Final = 16 << 20
 _DTYPES: Final = {
     "F64": torch.float64,
@@ -32,17 +35,6 @@ _DTYPES: Final = {
 }
 
 
-def find_file(folder: Path, relative: str) -> Path:
-    """Return the file a workload names, dropping leading parts of its path until one exists."""
-    parts = PurePosixPath(relative).parts
-    for start in range(len(parts)):
-        candidate = folder.joinpath(*parts[start:])
-        with suppress(OSError):  # a name that is too long
-            if candidate.is_file():
-                return candidate
-    raise ValueError(f"{relative}: no such file in the problem's folder")
-
-
 def load_tensor(path: Path, key: str) -> torch.Tensor:
     """Return a fresh copy of tensor `key`; ValueError in one line for a file that has none."""
     try:
@@ -55,6 +47,11 @@ def load_tensor(path: Path, key: str) -> torch.Tensor:
 @lru_cache(maxsize=16)
 def _load(path: Path, key: str, _modified: int, size: int) -> torch.Tensor:
     with path.open("rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            raise ValueError(
+                f"{path.name}: is a pointer of Git LFS; fetch the file with git lfs pull"
+            )
+        file.seek(0)
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(_MAX_HEADER, size - 8):
             raise ValueError(f"{path.name}: expected a safetensors header")

@@ -29,7 +29,7 @@ class InputSpec(Model):
     type: Literal["random", "scalar", "safetensors", "custom"]
     value: StrictBool | StrictInt | StrictFloat | None = None
     path: str | None = Field(default=None, max_length=1000)
-    """Relative to the problem's folder or to the data set's root."""
+    """Relative to the problem's folder or to the data set's root; leading parts may be dropped."""
     tensor_key: str | None = None
 
     @model_validator(mode="after")
@@ -43,8 +43,9 @@ class InputSpec(Model):
             raise ValueError("expected path and tensor_key exactly where type is safetensors")
         if self.path is not None:
             pure = PurePosixPath(self.path)
-            if pure.is_absolute() or ".." in pure.parts or not pure.parts or "\\" in self.path:
-                raise ValueError(f"path {self.path!r} must be relative and stay in the folder")
+            # An absolute path is looked for below the problem's folder too: see formats.blobs.
+            if ".." in pure.parts or not pure.name or "\\" in self.path or "\0" in self.path:
+                raise ValueError(f"path {self.path!r} must be one of a file and stay in the folder")
         return self
 
 

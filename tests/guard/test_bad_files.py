@@ -65,10 +65,31 @@ def test_a_workload_that_cannot_be_judged_is_refused(
     assert str(refused.value).startswith("workload.jsonl")
 
 
-def test_more_workloads_than_one_message_has_room_for_are_refused(tmp_path: Path) -> None:
-    many = [changed(WORKLOAD, "uuid", f"w{index}") for index in range(191)]
+def test_of_more_workloads_than_can_be_judged_a_spread_by_size_is(tmp_path: Path) -> None:
+    many = [{**WORKLOAD, "uuid": f"w{n}", "axes": {"n": 1 + n * 7 % 301}} for n in range(301)]
     assert len(read_problem(write_problem(tmp_path, None, many[:190])).workloads) == 190
-    with pytest.raises(ProblemError, match="at most 190"):
+    problem = read_problem(write_problem(tmp_path, None, many))
+    sizes = sorted(one.axes["n"] for one in problem.workloads)
+    assert len(sizes) == 190 and (sizes[0], sizes[-1]) == (1, 301)
+    assert max(b - a for a, b in zip(sizes, sizes[1:], strict=False)) == 2
+    assert [one.uuid for one in problem.workloads] == sorted(
+        (one.uuid for one in problem.workloads), key=lambda uuid: int(uuid[1:])
+    )
+    assert "301 workloads, of which 190 are judged" in problem.warnings[0]
+    weights = {f"w{n}": 1 for n in range(100, 120)}
+    weighted = changed(DEFINITION, "kernelarc", {"weights": weights})
+    problem = read_problem(write_problem(tmp_path, weighted, many))
+    assert set(weights) <= {one.uuid for one in problem.workloads}
+    weighted = changed(DEFINITION, "kernelarc", {"weights": {f"w{n}": 1 for n in range(200)}})
+    with pytest.raises(ProblemError, match=r"200 workloads have a weight; at most 190"):
+        read_problem(write_problem(tmp_path, weighted, many))
+    assert problem.definition.name == "scale"
+
+
+def test_a_fault_in_a_workload_that_is_not_judged_is_told(tmp_path: Path) -> None:
+    many = [{**WORKLOAD, "uuid": f"w{n}", "axes": {"n": n}} for n in range(1, 300)]
+    many[150] = {**many[150], "axes": {"m": 1}}
+    with pytest.raises(ProblemError, match="workload.jsonl:151: axes.n: missing"):
         read_problem(write_problem(tmp_path, None, many))
 
 

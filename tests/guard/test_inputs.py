@@ -11,6 +11,7 @@ import pytest
 import torch
 from problem_folders import DEFINITION, WORKLOAD, changed, write_problem
 
+from kernelarc_guard.formats.blobs import ROOTS, find_file
 from kernelarc_guard.inputs import InputError, make_inputs
 from kernelarc_guard.problem import Definition, Problem, Workload, read_problem
 
@@ -75,7 +76,7 @@ def test_an_input_that_is_not_named_is_random(tmp_path: Path) -> None:
 
 
 def test_norm_weights_are_ones_and_biases_zeros() -> None:
-    for name in ("input_layernorm_weight", "q_norm_weight", "norm1_weight"):
+    for name in ("input_layernorm_weight", "q_norm_weight", "norm1_weight", "rmsnorm_weight"):
         assert bool((_drawn(name, ["8"]) == 1).all())
     assert not bool(_drawn("post_norm_bias", ["8"]).any())
 
@@ -92,20 +93,29 @@ def test_a_causal_mask_forbids_the_future() -> None:
     assert not bool(mask.tril().any())
     told = _drawn("m", ["5", "5"], description="Additive causal attention mask.")
     assert torch.equal(told.triu(1) != 0, torch.ones(5, 5).triu(1) != 0)
-    assert torch.isfinite(_drawn("causal_mask", ["4", "4"], "float16")).all()
+    for dtype in ("float16", "bfloat16", "float32"):
+        lowest = float(torch.finfo(getattr(torch, dtype)).min)
+        assert float(_drawn("causal_mask", ["4", "4"], dtype)[0, 3]) == lowest
 
 
 def test_masks_angles_spreads_and_probabilities_have_their_ranges() -> None:
-    assert set(_drawn("padding_mask", ["99"]).tolist()) == {0.0, 1.0}
-    assert set(_drawn("row_mask", ["99"], description="1 for rows that count").tolist()) == {0, 1}
+    assert set(_drawn("text_mask", ["99"]).tolist()) == {0.0, 1.0}
+    assert set(_drawn("attention_mask", ["9", "11"]).flatten().tolist()) == {0.0, 1.0}
+    assert set(_drawn("row_mask", ["99"], description="A binary mask").tolist()) == {0, 1}
     assert float(_drawn("cos", ["99"]).abs().max()) <= 1
-    assert float(_drawn("freqs_sin", ["99"]).abs().max()) <= 1
+    assert float(_drawn("sin_cached", ["99"]).abs().max()) <= 1
     assert float(_drawn("rstd", ["99"]).min()) >= 0.1
     assert float(_drawn("running_var", ["99"]).min()) >= 0.1
     weights = _drawn("attn_weights", ["9", "9"])
     assert torch.allclose(weights.sum(-1), torch.ones(9))
     told = _drawn("p", ["9", "9"], description="The softmax attention output.")
     assert torch.allclose(told.sum(-1), torch.ones(9))
+
+
+@pytest.mark.parametrize("name", ["padding_mask", "freqs_cos", "weights", "proj"])
+def test_names_that_only_look_like_a_rule_are_normal(name: str) -> None:
+    values = _drawn(name, ["300", "300"])
+    assert 0.9 < float(values.std()) < 1.1 and float(values.abs().max()) > 3
 
 
 def test_the_parameters_of_state_spaces_decay() -> None:
@@ -228,11 +238,38 @@ def test_a_tensor_file_is_found_without_the_leading_parts_of_its_path(
     assert torch.equal(_from_file(tmp_path)["x"], values)
 
 
+@pytest.mark.parametrize("path", ["./blob/w/a.safetensors", "/srv/blob/w/a.safetensors"])
+def test_a_tensor_file_is_found_below_the_root_of_a_data_set(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _safetensors(tmp_path / "set" / "blob" / "w" / "a.safetensors", torch.ones(3, 4))
+    (tmp_path / "problem").mkdir()
+    with pytest.raises(ValueError, match="FLASHINFER_TRACE_DIR may name the data set's root"):
+        find_file(tmp_path / "problem", path)
+    for variable in ROOTS:
+        monkeypatch.setenv(variable, str(tmp_path / "set"))
+        assert find_file(tmp_path / "problem", path).parent.name == "w"
+        with pytest.raises(ValueError, match=f"nor below {variable}="):
+            find_file(tmp_path / "problem", "blob/w/b.safetensors")
+        monkeypatch.delenv(variable)
+
+
+def test_an_absolute_path_reads_nothing_outside(tmp_path: Path) -> None:
+    _safetensors(tmp_path / "outside.safetensors", torch.ones(3, 4))
+    (tmp_path / "problem").mkdir()
+    for path in (str(tmp_path / "outside.safetensors"), "../outside.safetensors"):
+        with pytest.raises(ValueError, match="no such file"):
+            find_file(tmp_path / "problem", path)
+
+
 def test_a_tensor_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
     file = tmp_path / "a.safetensors"
     with pytest.raises(InputError, match="no such file in the problem's folder"):
         _from_file(tmp_path)
     file.write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(InputError, match="a.safetensors: is a pointer of Git LFS"):
+        _from_file(tmp_path)
+    file.write_bytes(b"no tensors in here, only some text\n")
     with pytest.raises(InputError, match="expected a safetensors header"):
         _from_file(tmp_path)
     _safetensors(file, torch.ones(3, 5))

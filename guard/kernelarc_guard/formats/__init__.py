@@ -1,0 +1,1 @@
+"""Reading and writing the field's formats; what needs torch says so."""
