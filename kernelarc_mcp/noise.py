@@ -58,7 +58,7 @@ def one_line(calibration: Calibration) -> str:
     nurseries = max(1, len(calibration.nurseries))
     smallest = "" if calibration.resolution is None else f"{calibration.resolution:.2f} %"
     spread = calibration.spread_pairs
-    since = "" if spread is None else f" of {spread} confirming pairs"
+    since = "" if spread is None else f" of {spread} pairs of the record"
     return (
         f"{calibration.pairs} pairs in {nurseries} {'nursery' if nurseries == 1 else 'nurseries'},"
         f" sd {calibration.sd_confirm:.2f} %{since}, delta {calibration.delta:.2f} %,"

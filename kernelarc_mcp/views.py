@@ -5,6 +5,7 @@ from typing import Literal
 from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import BuildMessage, StageReport, WorkloadReport
 from kernelarc_guard.reasons import Stage, Verdict
+from kernelarc_mcp.lens_views import LensCreditView, LinkView, MoveView, RegionView
 
 Directive = Literal["CONTINUE", "RESTORE", "DRAFT", "STOP"]
 State = Literal["queued", "judging", "done"]
@@ -129,7 +130,7 @@ class CalibrationView(Model):
     sd_percent: float
     """Upper bound of the standard deviation of one confirming pair."""
     spread_pairs: int | None
-    """Confirming pairs of the last KEEP that it is from; null: the calibration's own."""
+    """Pairs of the record with itself since its KEEP that it is from; null: the calibration's own."""
     mean_percent: float
     """Mean difference of identical arms."""
     shared_bias_percent: float | None
@@ -178,8 +179,16 @@ class LensView(Answer):
     intent: str
     pays_when: list[str]
     trap_when: list[str]
-    moves: list[str]
+    roofline: RegionView
+    """Which limit the kernel must be near for it."""
+    shapes: RegionView
+    moves: list[MoveView]
+    """A ladder, from cheap to deep; start at the first rung whose `when` you see."""
     patterns: list[str]
+    notes: list[str]
+    """What it means on this device's kind, by generation for GPUs."""
+    templates: list[LinkView]
+    """Short files that compile and show a pattern whole: read the resource."""
     eligible: list[str]
     """Lenses that may be used on this operator class."""
 
@@ -354,6 +363,8 @@ class Board(Answer):
     rows: list[BoardRow]
     baselines: list[BaselineView]
     agents: list[AgentRow]
+    lenses: list[LensCreditView]
+    """Every lens that was handed out, with what it brought."""
     attempts_used: int
     attempts: int
 

@@ -1,7 +1,7 @@
 """Calibration: what the noise of a problem on a device is, from A/A pairs of one or more nurseries.
 
 After a KEEP the record is another solution, and what its pairs spread may be another number: that
-alone is then taken from the pairs that confirmed it.
+alone is then taken from pairs of the new record with itself.
 """
 
 import math
@@ -84,12 +84,12 @@ def calibrate_from(
 def respread(
     calibration: Calibration, pair_blocks: Sequence[Sequence[float]], parameters: Parameters
 ) -> Calibration:
-    """Return a calibration with the spread of the pairs that confirmed a new record.
+    """Return a calibration with the spread of pairs of a new record with itself.
 
     `pair_blocks` has their block values (percent), `[pair][block]`, two pairs or more. The spreads
     are what a calibration of these pairs would say, so for few pairs the confirming one is far above
-    what they show; the resolution follows. Nothing else changes: these pairs compare two different
-    solutions and say nothing of a bias.
+    what they show; the resolution follows. Nothing else changes: so few pairs of one nursery say
+    nothing of a bias.
     """
     if len(pair_blocks) < 2:
         raise ValueError(f"a spread needs two pairs or more, not {len(pair_blocks)}")

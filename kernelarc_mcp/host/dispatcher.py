@@ -149,6 +149,12 @@ class Dispatcher:
             what = f"The record {record} is being measured again"
             result, detail = await self._measured(guard, request, what)
             self._duties.remeasured(record, result, detail)
+        unknown = self._duties.spread()
+        if unknown is not None:
+            record, request = unknown
+            what = f"The new record {record} is being compared with itself, to see its noise"
+            result, detail = await self._measured(guard, request, what)
+            self._duties.spread_measured(record, result, detail)
         plan = self._duties.canary()
         if plan is not None:
             what = "The record is being compared with itself, to see whether the device is sound"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernelarc_guard import decide
+from kernelarc_guard.decide import Calibration
 from kernelarc_guard.protocol import Calibrate, Compare, Result
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.events import (
@@ -13,13 +14,17 @@ from kernelarc_mcp.host.events import (
     Canary,
     Quarantined,
     Remeasured,
+    SpreadUpdated,
 )
+from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.submit import solution_of
-from kernelarc_mcp.host.watching import canary_due, p_value_of, withdrawal
+from kernelarc_mcp.host.watching import canary_due, p_value_of, respread_by, withdrawal
 from kernelarc_mcp.host.workspace import restore_workspace
 from kernelarc_mcp.machine import describe_machine
 
 CANARY_PAIRS = 14
+SPREAD_PAIRS = 8
+"""As many as a campaign's short calibration."""
 REMEASURE_PAIRS = 14
 
 
@@ -116,6 +121,34 @@ class Duties:
             restore_workspace(self._campaign.workspace(agent), sources)
         return why
 
+    def spread(self) -> tuple[str, Compare] | None:
+        """Return a record whose spread is not known and the request that compares it with itself."""
+        with self._campaign.journal.reading() as state:
+            record, calibration = state.spread_due, state.calibration
+            if not record or calibration is None:
+                return None
+            return record, self._with_itself(
+                f"spread-{record}", state, record, pairs=SPREAD_PAIRS, calibration=calibration
+            )
+
+    def spread_measured(self, record: str, result: Result | None, detail: str) -> None:
+        """Store how a new record's pairs spread; a record that moved meanwhile is measured itself."""
+        with self._campaign.journal.writing() as writer:
+            if writer.state.spread_due != record:
+                return
+            found = respread_by(writer.state, result)
+            writer.append(
+                SpreadUpdated(
+                    record=record,
+                    result=result,
+                    sd_screen=found.sd_screen,
+                    sd_confirm=found.sd_confirm,
+                    resolution=found.resolution,
+                    machine=self._machine,
+                    detail=detail,
+                )
+            )
+
     def canary(self) -> CanaryPlan | None:
         """Return the canary that is due: A/A and planted delays in turn."""
         settings = self._campaign.settings
@@ -124,16 +157,15 @@ class Duties:
             if calibration is None or not canary_due(state):
                 return None
             record = state.record.ticket
-            known = solution_of(self._campaign, state, record)
             number = len(state.canaries)
             goal = decide.goal(settings.parameters, calibration, state.least_stake)
             planted = min(goal, 100.0) if number % 2 else 0.0
-            request = self._requests.compare(
+            request = self._with_itself(
                 f"canary-{number + 1}",
-                known,
-                known.model_copy(update={"name": f"candidate_{number + 1}"}),
+                state,
+                record,
                 pairs=CANARY_PAIRS,
-                blocks=calibration.blocks_confirm,
+                calibration=calibration,
                 planted=planted,
             )
             return CanaryPlan("delayed" if planted else "same", record, planted, request)
@@ -156,3 +188,18 @@ class Duties:
             if why:
                 writer.append(Quarantined(detail=f"{why}."))
         return why
+
+    def _with_itself(
+        self,
+        id: str,
+        state: CampaignState,
+        record: str,
+        *,
+        pairs: int,
+        calibration: Calibration,
+        planted: float = 0.0,
+    ) -> Compare:
+        known = solution_of(self._campaign, state, record)
+        other = known.model_copy(update={"name": f"candidate_{len(state.canaries) + 1}"})
+        blocks = calibration.blocks_confirm
+        return self._requests.compare(id, known, other, pairs=pairs, blocks=blocks, planted=planted)

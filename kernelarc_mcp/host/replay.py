@@ -40,7 +40,7 @@ from kernelarc_mcp.host.state import (
     CampaignState,
     RecordStep,
 )
-from kernelarc_mcp.host.watching import apply_calibrated, apply_watch, drifted, respread_by
+from kernelarc_mcp.host.watching import apply_calibrated, apply_watch, drifted
 
 __all__ = ["MAX_RESTARTS", "Inconsistent", "apply", "counts_as_death", "replay"]
 
@@ -65,8 +65,6 @@ def apply(state: CampaignState, event: Event) -> None:
         expect(event, isinstance(body, Suspected), f"{state.drift_due} had to be suspected first")
     if state.quarantine_due:
         expect(event, isinstance(body, Quarantined), "the device had to be quarantined first")
-    if state.spread_due is not None:
-        expect(event, isinstance(body, SpreadUpdated), "the spread had to be updated first")
     if state.draft_due:
         expect(
             event,
@@ -221,7 +219,7 @@ def _judging(state: CampaignState, event: Event, body: Judging) -> None:
     attempt.machine = body.machine
     attempt.planned_stake = body.stake
     attempt.calibration = state.calibration
-    attempt.screen = attempt.confirmation = attempt.respread = None
+    attempt.screen = attempt.confirmation = None
     state.agents[attempt.agent].served = event.seq
 
 
@@ -265,8 +263,6 @@ def _confirmed(state: CampaignState, event: Event, body: Confirmed) -> None:
     expect(event, body.result.op == "confirm", f"holds a {body.result.op}")
     expect(event, body.result.verdict is not None, "has no verdict")
     attempt.confirmation = _without_pairs(body.result)
-    if body.result.verdict == "KEEP":
-        attempt.respread = respread_by(state, body.result)
     _count_lease(state, body.result)
     # Two judgements may have been open when the first of them showed the drift.
     if attempt.against == state.record.ticket and state.suspect is None:
@@ -333,7 +329,8 @@ def _settled(state: CampaignState, event: Event, body: Settled) -> None:
     if body.verdict == "KEEP":
         expect(event, attempt.against == state.record.ticket, "the record had moved")
         _move_record(state, event, attempt)
-        state.spread_due = attempt.respread
+        if state.calibration is not None:
+            state.spread_due = attempt.ticket
         _return_stake(state, attempt)
     attempt.reserved = None
     _count_plateau(standing, attempt, body)

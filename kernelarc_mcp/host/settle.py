@@ -5,7 +5,6 @@ from kernelarc_mcp.host.events import Drafting, Settled
 from kernelarc_mcp.host.journal import Writer
 from kernelarc_mcp.host.plateau import draft_lens
 from kernelarc_mcp.host.state import Attempt, CampaignState
-from kernelarc_mcp.host.watching import spread_of
 
 
 def outcome(state: CampaignState, attempt: Attempt) -> Settled:
@@ -37,11 +36,8 @@ def guard_lost(attempt: Attempt, detail: str) -> Settled:
 
 
 def append_settled(writer: Writer, attempt: Attempt, settled: Settled) -> None:
-    """Append a verdict and what it leads to: a record's own spread, a draft at the plateau."""
+    """Append a verdict and, where the plateau is reached, the draft it leads to."""
     writer.append(settled, attempt.agent, attempt.ticket)
-    spread = writer.state.spread_due
-    if spread is not None:
-        writer.append(spread_of(spread))
     due = writer.state.draft_due
     if due:
         standing = writer.state.agents[due]

@@ -76,8 +76,6 @@ class Attempt:
     screen: Result | None = None
     """Without its pairs."""
     confirmation: Result | None = None
-    respread: Calibration | None = None
-    """The campaign's calibration with the spread of its confirming pairs, where they prove a KEEP."""
     verdict: Verdict | None = None
     reason: str | None = None
     stage: Stage | None = None
@@ -170,8 +168,8 @@ class CampaignState:
     """Why nothing is judged; empty where the device is trusted."""
     quarantine_due: str = ""
     """Why the next row must quarantine the device."""
-    spread_due: Calibration | None = None
-    """The calibration after a KEEP, which the next row must say."""
+    spread_due: str = ""
+    """Record that is compared with itself before anything else is judged: it is a new one."""
     draft_due: str = ""
     """Agent that the next row must send drafting."""
 

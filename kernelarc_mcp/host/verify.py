@@ -25,6 +25,7 @@ from kernelarc_mcp.host.events import (
     Row,
     Screened,
     Settled,
+    SpreadUpdated,
     Submitted,
     read,
 )
@@ -45,7 +46,7 @@ from kernelarc_mcp.host.settle import guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt, CampaignState
 from kernelarc_mcp.host.submit import envelope_of, sources_of
 
-_MEASURED = (Screened, Confirmed, Calibrated, Baselined, Remeasured, Canary)
+_MEASURED = (Screened, Confirmed, Calibrated, Baselined, Remeasured, Canary, SpreadUpdated)
 """Rows that may hold a lease."""
 
 
@@ -159,7 +160,7 @@ class _Replay:
                 screen = attempt.screen.calibration if attempt.screen is not None else None
                 judged_with = attempt.calibration or screen
                 self._judged(event, event.body, attempt.reserved or 0.0, judged_with)
-            case Remeasured() | Canary():
+            case Remeasured() | Canary() | SpreadUpdated():
                 self._hold(event, event.body.machine)
             case _:
                 pass

@@ -25,14 +25,18 @@ class CalibrationDropped(Model):
 
 
 class SpreadUpdated(Model):
-    """A KEEP made another solution the record: its confirming pairs say how much pairs spread now."""
+    """Another solution became the record and was compared with itself: so much do pairs spread now."""
 
     kind: Literal["spread_updated"] = "spread_updated"
-    pairs: int = Field(ge=2)
+    record: str
+    result: Result | None
+    """None where the guard could not do it: then the spread stays what it was."""
     sd_screen: float = Field(gt=0)
     """Percent, as the next two."""
     sd_confirm: float = Field(gt=0)
-    resolution: float = Field(gt=0)
+    resolution: float | None
+    machine: str
+    detail: str
 
 
 class Suspected(Model):

@@ -97,27 +97,21 @@ def canary_due(state: CampaignState) -> bool:
     return state.calibration is not None and len(state.canaries) < int(state.judged * rate + 1e-9)
 
 
-def respread_by(state: CampaignState, result: Result) -> Calibration | None:
-    """Return the calibration with the spread of a KEEP's pairs; None before there is a calibration."""
-    if state.calibration is None:
-        return None
+def respread_by(state: CampaignState, result: Result | None) -> Calibration:
+    """Return the calibration with the spread of pairs of the record with itself.
+
+    It is the one there is where nothing was measured.
+    """
+    calibration = state.calibration
+    assert calibration is not None
+    if result is None or result.verdict is not None or len(result.pairs) < 2:
+        return calibration
     weights = state.campaign.problem.weights()
     pairs = [
         block_values([(block.record, block.candidate) for block in pair.blocks], weights)
         for pair in result.pairs
     ]
-    return respread(state.calibration, pairs, state.campaign.settings.parameters)
-
-
-def spread_of(calibration: Calibration) -> SpreadUpdated:
-    """Return the row that says what a calibration's spread has become."""
-    assert calibration.spread_pairs is not None and calibration.resolution is not None
-    return SpreadUpdated(
-        pairs=calibration.spread_pairs,
-        sd_screen=calibration.sd_screen,
-        sd_confirm=calibration.sd_confirm,
-        resolution=calibration.resolution,
-    )
+    return respread(calibration, pairs, state.campaign.settings.parameters)
 
 
 def apply_watch(
@@ -140,11 +134,7 @@ def apply_watch(
             expect(event, asked, "nobody asked for another calibration")
             state.calibration_asked = None
         case SpreadUpdated():
-            due = state.spread_due
-            expect(event, due is not None, "no KEEP asked for it")
-            assert due is not None
-            expect(event, body == spread_of(due), f"the confirming pairs give {due.sd_confirm} %")
-            state.calibration, state.spread_due = due, None
+            _spread_updated(state, event, body)
         case Suspected():
             expect(event, state.suspect is None, "a record is suspect already")
             expect(event, body.record == state.record.ticket != SEED, "only the record is suspect")
@@ -172,9 +162,21 @@ def apply_calibrated(state: CampaignState, event: Event, body: Calibrated) -> No
     # One that was asked for while another ran is still due.
     if asked is None or calibration.nurseries == [asked.pairs] * asked.nurseries:
         state.calibration_asked = None
+    state.spread_due = ""
     state.canaries_before = len(state.canaries)
     if not calibration.biased:
         state.quarantined = ""
+
+
+def _spread_updated(state: CampaignState, event: Event, body: SpreadUpdated) -> None:
+    due = state.calibration is not None and bool(state.spread_due)
+    expect(event, due, "the record has not moved since its spread was measured")
+    expect(event, body.record == state.spread_due, f"the record is {state.spread_due}")
+    found = respread_by(state, body.result)
+    said = (body.sd_screen, body.sd_confirm, body.resolution)
+    given = (found.sd_screen, found.sd_confirm, found.resolution)
+    expect(event, said == given, f"its pairs give {found.sd_confirm} %")
+    state.calibration, state.spread_due = found, ""
 
 
 def _remeasured(state: CampaignState, event: Event, body: Remeasured) -> None:
@@ -187,6 +189,7 @@ def _remeasured(state: CampaignState, event: Event, body: Remeasured) -> None:
         return
     position = next(i for i, step in enumerate(state.records) if step.ticket == body.record)
     state.records[position] = replace(state.records[position], withdrawn=body.withdrawn)
+    state.spread_due = state.record.ticket
     for agent in state.agents.values():
         own = [s.speedup for s in state.records if s.agent == agent.name and not s.withdrawn]
         agent.best = max(own, default=None)

@@ -1,4 +1,4 @@
-"""After a KEEP the campaign's spread is that of the pairs that confirmed it, and `verify` computes it again."""
+"""After a KEEP the campaign's spread is the new record's own, and `verify` computes it again."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from stories import Story
 from kernelarc_guard.decide import Calibration, block_values, respread
 from kernelarc_guard.protocol import Result
 from kernelarc_mcp.host.dispatcher import Dispatcher, machine_id
-from kernelarc_mcp.host.duties import Duties
+from kernelarc_mcp.host.duties import SPREAD_PAIRS, Duties
 from kernelarc_mcp.host.events import SpreadUpdated
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.replay import Inconsistent
@@ -39,8 +39,7 @@ def test_a_keep_updates_the_spread_and_nothing_else(folder: Path, guard: str) ->
         judge_all(folder, guard)
         after = calibration_of(host)
         (updated,) = rows(host, "spread_updated")
-        (confirmed,) = rows(host, "confirmed")
-        result = Result.model_validate(confirmed["result"])
+        result = Result.model_validate(updated["result"])
         weights = host.problem.weights()
         pairs = [
             block_values([(b.record, b.candidate) for b in pair.blocks], weights)
@@ -48,12 +47,11 @@ def test_a_keep_updates_the_spread_and_nothing_else(folder: Path, guard: str) ->
         ]
         assert after == respread(before, pairs, host.settings.parameters)
         assert after.model_dump(exclude=SPREADS) == before.model_dump(exclude=SPREADS)
-        assert updated["pairs"] == after.spread_pairs == len(result.pairs) >= 7
+        assert after.spread_pairs == len(result.pairs) == SPREAD_PAIRS
+        assert updated["sd_confirm"] == after.sd_confirm
         view = host.board("ada").calibration
         assert view is not None and view.spread_pairs == len(result.pairs)
         assert (view.sd_percent, view.mean_percent) == (after.sd_confirm, before.mean)
-        kinds = [row.kind for row in host.campaign.journal.ledger.rows_after(0)]
-        assert kinds[kinds.index("spread_updated") - 1] == "settled"
     assert verify(folder) == []
 
 
@@ -62,6 +60,8 @@ def test_only_a_keep_updates_it_and_the_next_judgement_uses_it(folder: Path, gua
         for number, plan in enumerate(("gain:0", "wrong", "bully:20", "gain:20", "gain:0")):
             host.submit("ada", source=planned(number, plan))
         judge_all(folder, guard)
+        kinds = [row.kind for row in host.campaign.journal.ledger.rows_after(0)]
+        assert kinds[kinds.index("spread_updated") - 1] == "settled"
         assert len(rows(host, "spread_updated")) == 1
         screens = [Result.model_validate(row["result"]) for row in rows(host, "screened")]
         used = [one.calibration.spread_pairs for one in screens if one.calibration is not None]
@@ -82,8 +82,16 @@ def test_a_calibration_by_hand_replaces_the_spread_of_a_keep(folder: Path, guard
 
 def test_without_a_keep_the_row_is_refused() -> None:
     story = Story()
-    row = SpreadUpdated(pairs=7, sd_screen=0.1, sd_confirm=0.2, resolution=1.0)
-    with pytest.raises(Inconsistent, match="no KEEP asked for it"):
+    row = SpreadUpdated(
+        record="seed",
+        result=None,
+        sd_screen=0.1,
+        sd_confirm=0.2,
+        resolution=1.0,
+        machine="here",
+        detail="",
+    )
+    with pytest.raises(Inconsistent, match="the record has not moved"):
         story.add(row)
 
 
@@ -92,4 +100,4 @@ def test_a_campaign_that_was_never_calibrated_has_no_spread_to_update() -> None:
     ticket = story.submit("ada")
     story.claim()
     story.judge(ticket, "promising", "kept")
-    assert story.state.spread_due is None and story.state.record.ticket == ticket
+    assert story.state.spread_due == "" and story.state.record.ticket == ticket

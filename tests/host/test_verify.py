@@ -133,8 +133,8 @@ def test_a_decision_told_in_other_words_verifies_and_another_number_is_named(cop
         ("submitted", "s002", {"number": 7}, "attempt number 2 was next"),
         ("submitted", "s002", {"key": "0" * 64}, "its sources give another key"),
         ("judging", "s002", {"against": "s001"}, "the record is seed"),
-        ("spread_updated", "", {"sd_confirm": 0.01}, "the confirming pairs give"),
-        ("spread_updated", "", {"pairs": 99}, "the confirming pairs give"),
+        ("spread_updated", "", {"sd_confirm": 0.01}, "its pairs give"),
+        ("spread_updated", "", {"record": "seed"}, "the record is"),
     ],
 )
 def test_a_decision_forged_with_all_hashes_is_found(
