@@ -43,10 +43,13 @@ __all__ = [
     "read_solution",
     "reference_solution",
     "seed_solution",
+    "solution_file",
 ]
 
 _log = logging.getLogger(__name__)
-_GPU_LANGUAGES = frozenset({"cuda", "cuda_cpp", "cutlass", "cudnn", "cublas"})
+_SOL_LANGUAGES = frozenset({"cuda_cpp", "cutlass", "cudnn", "cublas"})
+"""Native languages that only SOL-ExecBench has, which builds them as extensions of torch."""
+_GPU_LANGUAGES = _SOL_LANGUAGES | {"cuda"}
 
 
 def make_solution(fields: dict[str, Any], where: str = "") -> Solution:
@@ -76,7 +79,7 @@ def read_solution(
     """
     met: list[str] = []
     try:
-        solution = _read(_chosen(path), definition, met)
+        solution = _read(solution_file(path), definition, met)
     except SolutionError:
         raise
     except ValueError as error:
@@ -101,7 +104,8 @@ def seed_solution(folder: Path, definition: Definition) -> Solution | None:
     return read_solution(seed, definition) if seed.is_file() else None
 
 
-def _chosen(path: Path) -> Path:
+def solution_file(path: Path) -> Path:
+    """Return the file that `read_solution` reads; SolutionError for a folder without a clear one."""
     if not path.is_dir():
         return path
     if (path / "solution.json").is_file():
@@ -131,6 +135,8 @@ def _read(path: Path, definition: Definition, warnings: list[str]) -> Solution:
 def _from_json(path: Path, raw: dict[str, Any], warnings: list[str]) -> Solution:
     where = f"{path.name}: "
     known = known_only(raw, Solution, where, warnings)
+    if known.get("author", "") is None:
+        del known["author"]
     spec = known.get("spec")
     if isinstance(spec, dict):
         known["spec"] = _spec(spec, where, warnings)
@@ -153,11 +159,19 @@ def _spec(raw: dict[str, Any], where: str, warnings: list[str]) -> dict[str, Any
         # FlashInfer-Bench has one language, and other bindings where it says nothing.
         spec["languages"] = [spec.pop("language")]
     known: dict[str, Any] = known_only(spec, Spec, f"{where}spec.", warnings)
+    # Both benchmarks write what is not there as null.
+    known = {key: value for key, value in known.items() if value is not None}
+    languages = known.get("languages")
+    named = frozenset(map(str, languages)) if isinstance(languages, list) else frozenset()
+    if "binding" in known and named and named <= PYTHON_LANGUAGES:
+        warnings.append(f"{where}spec.binding: {known.pop('binding')!r} ignored: not for Python")
+    elif named & _SOL_LANGUAGES:
+        known.setdefault("binding", "torch")
     options = known.get("compile_options")
     if isinstance(options, dict):
         options = known_only(options, CompileOptions, f"{where}spec.compile_options.", warnings)
-        languages = known.get("languages")
-        if isinstance(languages, list) and _GPU_LANGUAGES.intersection(map(str, languages)):
+        options = {key: value for key, value in options.items() if value is not None}
+        if named & _GPU_LANGUAGES:
             # What SOL-ExecBench passes once the object is there at all.
             defaults = {"cuda_cflags": ["-O3", "--use_fast_math"], "ld_flags": ["-lcuda"]}
             options = defaults | options

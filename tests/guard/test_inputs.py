@@ -195,8 +195,8 @@ def test_a_custom_entry_point_is_seeded_in_all_three_generators_and_leaves_no_tr
     ("returned", "says"),
     [
         ("[1]", "returned list; expected a dict"),
-        ("{}", "'a' is missing or no input"),
-        ("{'a': torch.ones(3), 'b': 1}", "'b' is missing or no input"),
+        ("{}", "'a' is missing; it returned nothing"),
+        ("{'b': torch.ones(3), 'c': 1}", "'a' is missing; it returned b, c"),
         ("{'a': 3}", "input a: int; expected a tensor"),
         ("{'a': torch.ones(4)}", r"input a: shape \[4\]; expected \[3\]"),
         ("{'a': torch.ones(3).double()}", "input a: torch.float64; expected float32"),
@@ -207,6 +207,24 @@ def test_a_custom_entry_point_that_breaks_its_word_is_named(returned: str, says:
     inputs: dict[str, tuple[list[str] | None, str, str]] = {"a": (["3"], "float32", "")}
     with pytest.raises(InputError, match=says):
         _custom(inputs, f"def draw(axes, device):\n    return {returned}\n")
+
+
+def test_what_a_custom_entry_point_gives_beside_the_inputs_is_left_out() -> None:
+    inputs: dict[str, tuple[list[str] | None, str, str]] = {"a": (["3"], "float32", "")}
+    made = _custom(inputs, "def draw(axes, device):\n    return {'b': 1, 'a': torch.ones(3)}\n")
+    assert list(made) == ["a"]
+
+
+def test_a_custom_float4_tensor_may_be_stated_in_values_or_in_bytes() -> None:
+    for length in ("6", "3"):
+        inputs: dict[str, tuple[list[str] | None, str, str]] = {
+            "a": ([length], "float4_e2m1fn_x2", "")
+        }
+        body = (
+            "def draw(axes, device):\n"
+            "    return {'a': torch.zeros(3, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)}\n"
+        )
+        assert _custom(inputs, body)["a"].shape == (3,)
 
 
 def _safetensors(path: Path, values: torch.Tensor, dtype: str = "F32") -> None:

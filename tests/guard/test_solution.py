@@ -140,6 +140,29 @@ def test_the_single_language_of_flashinfer_bench_is_read(tmp_path: Path) -> None
     assert read_solution(_write(tmp_path / "s.json", value), DEF).spec.languages == ["cpp"]
 
 
+def test_what_the_benchmarks_write_as_null_is_absent(tmp_path: Path) -> None:
+    value = changed(SOLUTION, "spec.dependencies", None)
+    value = changed(changed(value, "spec.binding", None), "author", None)
+    value = changed(changed(value, "description", None), "spec.target_hardware", None)
+    value = changed(value, "spec.compile_options", {"cflags": None})
+    solution = read_solution(_write(tmp_path / "s.json", value), DEF)
+    assert (solution.binding, solution.spec.dependencies, solution.author) == ("tvm-ffi", [], "")
+
+
+def test_a_binding_of_python_is_ignored_with_a_warning(tmp_path: Path) -> None:
+    value = changed(SOLUTION, "spec.entry_point", "k.py::run")
+    value = changed(changed(value, "spec.languages", ["triton"]), "spec.binding", "torch")
+    value["sources"] = [{"path": "k.py", "content": "def run(x, s): return x"}]
+    warnings: list[str] = []
+    assert read_solution(_write(tmp_path / "s.json", value), DEF, warnings).binding is None
+    assert warnings == ["s.json: spec.binding: 'torch' ignored: not for Python"]
+
+
+def test_native_languages_of_sol_execbench_are_extensions_of_torch(tmp_path: Path) -> None:
+    value = changed(changed(SOLUTION, "spec.languages", ["cuda_cpp"]), "spec.binding", None)
+    assert read_solution(_write(tmp_path / "s.json", value), DEF).binding == "torch"
+
+
 def test_cuda_gets_the_flags_of_sol_execbench_only_with_an_options_object(tmp_path: Path) -> None:
     value = changed(SOLUTION, "spec.languages", ["cuda_cpp"])
     options = read_solution(_write(tmp_path / "s.json", value), DEF).spec.compile_options
