@@ -39,12 +39,35 @@ class Interface:
         return ", ".join(inputs + [f"DLTensor* {name}" for name in self.outputs])
 
 
+Dsl = Literal["cpp", "cuda", "triton", "torch", "numpy"]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How candidates in a DSL are handed in."""
+
+    language: str
+    filename: str
+    comment: str = "#"
+    binding: str = ""
+    destination_passing: bool = True
+
+
+_FORMS: Mapping[Dsl, _Form] = {
+    "cpp": _Form("cpp", "kernel.cpp", "//", "dlpack"),
+    "cuda": _Form("cuda", "kernel.cu", "//", "dlpack"),
+    "triton": _Form("triton", "kernel.py"),
+    "torch": _Form("python", "kernel.py", destination_passing=False),
+    "numpy": _Form("python", "kernel.py", destination_passing=False),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
     """One way to compute the operator, with the choices it leaves open."""
 
     name: str
-    dsl: Literal["cpp", "torch", "numpy"]
+    dsl: Dsl
     layout: str
     """How the data is walked, as declared with a submission."""
     axes: Mapping[str, tuple[str, ...]]
@@ -116,17 +139,17 @@ def render(family: Family, algorithm: str, point: Point, interface: Interface) -
     """Generate the source of one point, with a header line that `read_header` understands."""
     known = family.algorithms[algorithm]
     point = known.canonical(point)
-    is_cpp = known.dsl == "cpp"
-    header = f"{'//' if is_cpp else '#'} tuner: {tag(algorithm, point)}\n"
+    form = _FORMS[known.dsl]
+    header = f"{form.comment} tuner: {tag(algorithm, point)}\n"
     return Candidate(
         algorithm=algorithm,
         point=dict(point),
         source=header + known.render(point, interface),
-        filename="kernel.cpp" if is_cpp else "kernel.py",
-        language="cpp" if is_cpp else "python",
-        binding="dlpack" if is_cpp else "",
-        destination_passing=is_cpp,
-        cflags=flags(point) if is_cpp else (),
+        filename=form.filename,
+        language=form.language,
+        binding=form.binding,
+        destination_passing=form.destination_passing,
+        cflags=flags(point) if known.dsl == "cpp" else (),
         dsl=known.dsl,
         layout=known.layout,
     )

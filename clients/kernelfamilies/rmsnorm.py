@@ -198,7 +198,7 @@ _ROW_GROUPS = Algorithm(
     coupled={"vector": ("target",)},
     render=_row_groups,
 )
-_LIBRARY = Algorithm(
+LIBRARY = Algorithm(
     name="library",
     dsl="torch",
     layout="whole tensor",
@@ -216,7 +216,7 @@ _ARRAYS = Algorithm(
 )
 
 FAMILY = Family(
-    algorithms={a.name: a for a in (_TWO_SWEEP, _ROW_GROUPS, _LIBRARY, _ARRAYS)},
+    algorithms={a.name: a for a in (_TWO_SWEEP, _ROW_GROUPS, LIBRARY, _ARRAYS)},
     plans={
         "operator-fusion": Plan(
             algorithm="two-sweep",

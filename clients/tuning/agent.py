@@ -25,7 +25,7 @@ class Agent:
         """Search until the directive is STOP, `attempts` are charged or nothing is left to try."""
         brief = await self._campaign.call("get_brief")
         interface = interface_of(brief)
-        family = family_for(brief["problem"], interface.tensors, interface.outputs)
+        family = family_for(brief["problem"], interface.tensors, interface.outputs, brief["device"])
         if family is None:
             raise ToolFailed(f"the tuner has no kernel family for {brief['problem']!r}")
         state = brief["state"]
