@@ -11,7 +11,7 @@ from filelock import Timeout
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.devices import default_parameters
-from kernelarc_guard.problem import Problem, read_problem
+from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Calibrate, Progress
 from kernelarc_guard.solution import Solution
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
@@ -22,9 +22,10 @@ from kernelarc_mcp.cli.options import (
     GuardPython,
     Json,
     RecordOption,
+    ToleranceMode,
     Workloads,
+    chosen_problem,
     guard_python,
-    problem_folder,
     record_of,
 )
 from kernelarc_mcp.cli.plot import strip_plot
@@ -52,7 +53,9 @@ def calibrate(
     problem: Annotated[
         str,
         typer.Option(
-            "--problem", metavar="NAME|DIR", help="A problem of the library, or a problem folder."
+            "--problem",
+            metavar="NAME|DIR|SET:NAME",
+            help="A problem of the library, a problem folder, or SET:NAME.",
         ),
     ] = "",
     record: RecordOption = None,
@@ -65,6 +68,7 @@ def calibrate(
     ] = 12,
     pairs: Annotated[int, typer.Option(min=2, max=1000, help="Pairs in each nursery.")] = 8,
     workloads: Workloads = "workload.jsonl",
+    tolerance: ToleranceMode = None,
     guard: GuardPython = "",
     as_json: Json = False,
 ) -> None:
@@ -78,7 +82,7 @@ def calibrate(
     if folder is not None:
         _campaign(folder, python, nurseries, pairs, as_json)
         return
-    read = read_problem(problem_folder(problem), workloads)
+    read = chosen_problem(problem, workloads, tolerance)
     solution = record_of(record, read)
     requests = Requests(read, device, str(build_cache()), default_parameters(device))
     request = requests.calibrate("calibrate", solution, nurseries=nurseries, pairs=pairs)

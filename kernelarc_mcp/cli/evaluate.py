@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import anyio
 import typer
 from rich.table import Table
 
-from kernelarc_guard.problem import read_problem
+from kernelarc_guard.problem import read_documents
 from kernelarc_guard.protocol import Progress, Schedule
 from kernelarc_guard.solution import (
     Solution,
@@ -17,7 +17,7 @@ from kernelarc_guard.solution import (
 )
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
-from kernelarc_mcp.cli.console import UserError, out, print_json
+from kernelarc_mcp.cli.console import UserError, err, out, print_json
 from kernelarc_mcp.cli.options import (
     AllowUnsandboxed,
     Device,
@@ -25,12 +25,15 @@ from kernelarc_mcp.cli.options import (
     Json,
     ProblemOption,
     RecordOption,
+    ToleranceMode,
     Workloads,
+    chosen_problem,
     guard_python,
     problem_folder,
     record_of,
 )
 from kernelarc_mcp.cli.stages import shown_stages
+from kernelarc_mcp.cli.traces import write_traces
 from kernelarc_mcp.evaluation import Case, Evaluation, envelope, refused
 from kernelarc_mcp.evaluation import evaluate as judge
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
@@ -49,18 +52,31 @@ def evaluate(
     record: RecordOption = None,
     device: Device = "cpu",
     workloads: Workloads = "workload.jsonl",
+    tolerance: ToleranceMode = None,
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Calibrate again instead of using today's calibration.")
     ] = False,
+    traces: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Add the results to this file, as traces of SOL-ExecBench, one a workload.",
+            show_default=False,
+        ),
+    ] = None,
+    trace_form: Annotated[
+        Literal["sol", "flashinfer"],
+        typer.Option("--trace-form", help="Write traces for this benchmark."),
+    ] = "sol",
     as_json: Json = False,
 ) -> None:
     """Judge one solution against a record, without a campaign.
 
     Exit status 0 for any verdict; else it could not judge and standard error says why.
     """
-    read = read_problem(problem_folder(problem), workloads)
+    read = chosen_problem(problem, workloads, tolerance)
     case = Case(
         problem=read,
         record=record_of(record, read),
@@ -71,6 +87,10 @@ def evaluate(
     if not solution.exists():
         raise UserError(f"--solution: {solution}: no such file or folder")
     evaluation = _judge(case, solution, guard_python(guard), fresh)
+    if traces is not None:
+        documents = read_documents(problem_folder(problem), workloads).workloads
+        for line in write_traces(traces, evaluation, documents, case, trace_form):
+            err.print(f"warning: {line}", markup=False)
     if as_json:
         print_json(evaluation)
     else:

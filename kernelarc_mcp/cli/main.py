@@ -13,6 +13,7 @@ from kernelarc_mcp.cli.console import USER_ERROR, UserError, err, one_line
 from kernelarc_mcp.cli.demo import demo
 from kernelarc_mcp.cli.doctor import doctor
 from kernelarc_mcp.cli.evaluate import evaluate
+from kernelarc_mcp.cli.export import export
 from kernelarc_mcp.cli.new import new
 from kernelarc_mcp.cli.problems import problems
 from kernelarc_mcp.cli.report import report
@@ -40,6 +41,7 @@ app.command()(evaluate)
 app.command()(calibrate)
 app.add_typer(agent_app, name="agent")
 app.command()(problems)
+app.command()(export)
 app.command()(doctor)
 
 

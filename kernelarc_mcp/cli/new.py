@@ -6,10 +6,17 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from kernelarc_guard.problem import Problem, read_problem
+from kernelarc_guard.problem import Problem
 from kernelarc_guard.solution import read_solution, seed_solution
 from kernelarc_mcp.cli.console import UserError, err, out, print_json
-from kernelarc_mcp.cli.options import Device, Json, ProblemOption, Workloads, problem_folder
+from kernelarc_mcp.cli.options import (
+    Device,
+    Json,
+    ProblemOption,
+    ToleranceMode,
+    Workloads,
+    chosen_problem,
+)
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.settings import CampaignSettings
 
@@ -74,10 +81,11 @@ def new(
         ),
     ] = 0.1,
     workloads: Workloads = "workload.jsonl",
+    tolerance: ToleranceMode = None,
     as_json: Json = False,
 ) -> None:
     """Create a campaign. Prints one bearer token per agent, once."""
-    read = read_problem(problem_folder(problem), workloads)
+    read = chosen_problem(problem, workloads, tolerance)
     for warning in read.warnings:
         err.print(f"warning: {warning}", markup=False)
     settings = settings_from(

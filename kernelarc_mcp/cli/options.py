@@ -3,11 +3,13 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from kernelarc_guard.problem import Problem
+from kernelarc_guard.formats.flashinfer import TraceSet
+from kernelarc_guard.formats.places import is_set
+from kernelarc_guard.problem import Problem, read_problem
 from kernelarc_guard.solution import Solution, read_solution, reference_solution, seed_solution
 from kernelarc_mcp.cli.console import UserError
 from kernelarc_mcp.data import data_dir
@@ -45,7 +47,17 @@ CampaignDir = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's d
 ProblemOption = Annotated[
     str,
     typer.Option(
-        "--problem", metavar="NAME|DIR", help="A problem of the library, or a problem folder."
+        "--problem",
+        metavar="NAME|DIR|SET:NAME",
+        help="A problem of the library, a problem folder, or a definition of a FlashInfer-Trace set.",
+    ),
+]
+ToleranceMode = Annotated[
+    Literal["strict", "sol", "flashinfer"] | None,
+    typer.Option(
+        "--tolerance",
+        help="Compare as this benchmark does instead of as the problem says.",
+        show_default="the problem's own, else strict",
     ),
 ]
 RecordOption = Annotated[
@@ -80,15 +92,35 @@ def library() -> dict[str, Path]:
 
 
 def problem_folder(given: str) -> Path:
-    """Return the folder of a problem given by library name or path; UserError if there is none."""
+    """Return where a problem is read from, by library name, path or SET:NAME; UserError if nowhere."""
     known = library()
     if given in known:
         return known[given]
-    folder = Path(given)
-    if not folder.is_dir():
-        names = ", ".join(known) or "none here"
-        raise UserError(f"--problem: {given!r} is no folder and no library problem ({names})")
-    return folder
+    path = Path(given)
+    if path.is_dir() or (path.is_file() and path.suffix == ".json"):
+        return path
+    root, _, name = given.rpartition(":")
+    if root and is_set(Path(root)):
+        return TraceSet(Path(root)).file(name)
+    names = ", ".join(known) or "none here"
+    raise UserError(f"--problem: {given!r} is no folder and no library problem ({names})")
+
+
+def chosen_problem(
+    given: str, workloads: str, tolerance: Literal["strict", "sol", "flashinfer"] | None = None
+) -> Problem:
+    """Read the problem that the options name, with another tolerance mode where one is given."""
+    problem = read_problem(problem_folder(given), workloads)
+    if tolerance is None:
+        return problem
+    definition = problem.definition
+    keys = definition.kernelarc.model_copy(update={"tolerance": tolerance})
+    return Problem(
+        definition=definition.model_copy(update={"kernelarc": keys}),
+        workloads=problem.workloads,
+        warnings=problem.warnings,
+        folder=problem.folder,
+    )
 
 
 def record_of(given: Path | None, problem: Problem) -> Solution:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelarc_guard.fingerprint import dsl_of
+from kernelarc_guard.formats.writing import documents_of, write_folder
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.solution import Solution, SourceFile, reference_solution
 from kernelarc_mcp.host import tokens
@@ -81,7 +82,6 @@ def create_campaign(
         seed_dsl=dsl_of(first),
         reference=None if first.digest == reference.digest else reference,
     )
-    folder.mkdir(parents=True, exist_ok=True)
     _write_problem(folder / PROBLEM, problem)
     for agent in settings.agents:
         workspace = folder / AGENTS / agent
@@ -162,20 +162,8 @@ def ensure_workspace(campaign: Campaign, agent: str, sources: list[SourceFile]) 
 
 def _write_problem(folder: Path, problem: Problem) -> None:
     """Write the problem in the form it is read in, with the files its workloads name."""
-    folder.mkdir()
-    definition = problem.definition.model_dump_json(indent=2, exclude_defaults=True)
-    (folder / "definition.json").write_text(definition + "\n", encoding="utf-8")
-    lines = [
-        workload.model_dump_json(exclude_defaults=True) + "\n" for workload in problem.workloads
-    ]
-    (folder / "workload.jsonl").write_text("".join(lines), encoding="utf-8")
-    if problem.folder is None:
-        return
-    origin = Path(problem.folder)
-    for workload in problem.workloads:
-        for spec in workload.inputs.values():
-            if spec.path is not None and (origin / spec.path).is_file():
-                target = folder / spec.path
-                if not target.exists():
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    target.write_bytes((origin / spec.path).read_bytes())
+    origin = None if problem.folder is None else Path(problem.folder)
+    try:
+        write_folder(folder, documents_of(problem), origin)
+    except ValueError as error:
+        raise CampaignError(f"the problem cannot be copied: {error}") from None

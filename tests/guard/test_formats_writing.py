@@ -8,7 +8,7 @@ import pytest
 from problem_folders import DEFINITION, WORKLOAD, changed, write_problem
 
 from kernelarc_guard.formats.documents import Documents
-from kernelarc_guard.formats.flashinfer import TraceSet, create_set
+from kernelarc_guard.formats.flashinfer import TraceSet, create_set, not_used
 from kernelarc_guard.formats.writing import (
     documents_of,
     flashinfer_solution,
@@ -108,7 +108,12 @@ def test_a_set_holds_problems_blobs_and_solutions_and_gives_them_back(tmp_path: 
     [
         (DEFINITION, UNTOLD, "axes.half: FlashInfer-Trace has no expr axes"),
         (changed(PLAIN, "outputs.y.shape", ["n", "4"]), UNTOLD, "outputs.y.shape: FlashInfer"),
-        (PLAIN, WORKLOAD, "workload w1: tolerance: FlashInfer-Trace workloads have none"),
+        (
+            changed(PLAIN, "reference", PLAIN["reference"] + "def d(a, b): pass\n")
+            | {"custom_inputs_entrypoint": "d"},
+            UNTOLD,
+            "custom_inputs_entrypoint: FlashInfer-Trace has no custom inputs",
+        ),
         (changed(PLAIN, "name", "a/b"), UNTOLD, "name: 'a/b' cannot be the name of a file"),
         (changed(PLAIN, "op_type", ".."), UNTOLD, "op_type: '..' cannot be the name of a file"),
     ],
@@ -120,6 +125,16 @@ def test_what_a_set_cannot_hold_is_refused_and_nothing_is_written(
         create_set(tmp_path / "set").add_problem(Documents(definition, [line]))
     assert says in str(refused.value)
     assert not (tmp_path / "set" / "workloads").exists()
+
+
+def test_a_set_keeps_tolerances_for_us(tmp_path: Path) -> None:
+    documents = Documents(PLAIN, [WORKLOAD, {**UNTOLD, "uuid": "w2"}])
+    made = create_set(tmp_path / "set")
+    made.add_problem(documents)
+    assert made.problem("scale").workloads[0].tolerance.max_atol == 1e-6
+    assert not_used(documents) == [
+        "tolerance: of 1 workloads kept; FlashInfer-Bench does not look at it"
+    ]
 
 
 def test_a_set_is_not_a_problem_and_says_what_it_holds(tmp_path: Path) -> None:

@@ -139,10 +139,14 @@ def refuse_unknown(documents: Documents) -> None:
                 )
     if definition.get("custom_inputs_entrypoint"):
         raise ValueError("custom_inputs_entrypoint: FlashInfer-Trace has no custom inputs")
-    for line in documents.workloads:
-        if plain_workload(line).get("tolerance"):
-            uuid = plain_workload(line)["uuid"]
-            raise ValueError(f"workload {uuid}: tolerance: FlashInfer-Trace workloads have none")
+
+
+def not_used(documents: Documents) -> list[str]:
+    """Return what such a set holds for us and its own tools do not look at, one line each."""
+    told = [one for one in map(plain_workload, documents.workloads) if one.get("tolerance")]
+    if not told:
+        return []
+    return [f"tolerance: of {len(told)} workloads kept; FlashInfer-Bench does not look at it"]
 
 
 def _name(value: object, field: str) -> str:
