@@ -147,6 +147,13 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             [{"r": rows, "c": 40} for rows in range(3, 13)],
             tolerance=(1e-4, 1e-4),
         ),
+        make_problem(
+            "masked",
+            {"x": (["n", "n"], _F32), "attention_mask": (["n", "n"], _F32)},
+            ["n", "n"],
+            "    return torch.softmax(x + attention_mask, -1)\n",
+            [{"n": 24}, {"n": 60}],
+        ),
         make_problem("add_up", {"x": (["n"], _F32)}, [], "    return x.sum()\n", [{"n": 50_000}]),
         make_problem(
             "append",

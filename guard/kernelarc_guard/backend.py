@@ -34,6 +34,10 @@ class Backend(Protocol):
         """Return what native code is built for, as in ``90a``; empty: the host."""
 
     @property
+    def builds_beside(self) -> bool:
+        """Say whether compilers may work while somebody measures on the device."""
+
+    @property
     def place(self) -> str:
         """Return the torch device of inputs and references."""
 
@@ -77,6 +81,7 @@ class CpuBackend:
 
     lock = "cpu"
     architecture = ""
+    builds_beside = False
     place = "cpu"
     memory_bytes: int | None = None
     nodes: tuple[str, ...] = ()

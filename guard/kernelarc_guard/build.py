@@ -12,31 +12,34 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from kernelarc_guard import compile_job
-from kernelarc_guard.compile_flags import DEFAULT, FlagRefused, compiler_flags, linker_flags
-from kernelarc_guard.compiler_messages import read_messages
-from kernelarc_guard.cuda.nvcc import LANGUAGES as CUDA_LANGUAGES
-from kernelarc_guard.cuda.nvcc import find_nvcc, nvcc_flags, read_nvcc
+from kernelarc_guard.languages import absent
 from kernelarc_guard.protocol import BuildMessage
+from kernelarc_guard.recipes import (
+    BINARY,
+    LOOP,
+    SOURCES,
+    BuildFailed,
+    Recipe,
+    gpu_recipe,
+    host_recipe,
+)
 from kernelarc_guard.sandbox import Sandbox
-from kernelarc_guard.solution import NATIVE_SUFFIXES, Solution
-from kernelarc_guard.toolchain import Toolchain, find_toolchain
+from kernelarc_guard.solution import Solution
+
+__all__ = ["BuildFailed", "Built", "Limits", "build", "run_in_builder"]
 
 _FORMAT: Final = 2
 """Part of every key: raise it when what a build does changes."""
-_SOURCES: Final = "src"
-_BINARY: Final = "kernel.so"
-_LOOP: Final = Path(__file__).with_name("native_loop.cpp")
-"""Part of every solution with the light C binding."""
 _WORK: Final = "/build"
 """Where a sandboxed compiler sees the work folder."""
 _OUTPUT_BYTES: Final = 256 << 10
@@ -67,38 +70,8 @@ class Limits:
     seconds: float
     memory_bytes: int
     sandbox: Sandbox
-
-
-class BuildFailed(Exception):
-    """A solution that could not be built, and what the compiler said."""
-
-    def __init__(
-        self,
-        reason: Literal["build_failed", "timeout"],
-        detail: str,
-        messages: Sequence[BuildMessage] = (),
-    ) -> None:
-        """Keep the reason code, one sentence and the structured messages."""
-        super().__init__(detail)
-        self.reason: Literal["build_failed", "timeout"] = reason
-        self.detail = detail
-        self.messages = list(messages)
-
-
-@dataclass(frozen=True)
-class _Recipe:
-    """How one solution is compiled."""
-
-    command: list[str]
-    """Paths of the solution are relative to the work folder."""
-    identity: str
-    """Of the compiler and all else that decides what comes out, beside command and sources."""
-    prefix_map: str
-    """The flag that keeps the work folder's name out of the binary."""
-    read: Callable[[str, str, str], list[BuildMessage]]
-    """Output, source folder, entry file -> messages."""
-    loop: bool = False
-    """Is the native loop compiled along?"""
+    cores: frozenset[int] = frozenset()
+    """Where it may run; empty: anywhere."""
 
 
 def build(
@@ -109,18 +82,23 @@ def build(
     memory_bytes: int,
     sandbox: Sandbox,
     gpu: str = "",
+    cores: frozenset[int] = frozenset(),
 ) -> Built:
     """Build a solution, or find it built, in the cache.
 
-    A native build runs in `sandbox`, and ends after `seconds` and within `memory_bytes` of address
-    space. CUDA C++ needs the architecture of a `gpu`, as in ``90a``. Raises BuildFailed; its detail says whether the solution is at fault or this machine lacks a compiler.
+    A native build runs in `sandbox` on `cores` (none: on any), and ends after `seconds` and within
+    `memory_bytes` of address space. CUDA C++ needs the architecture of a `gpu`, as in ``90a``.
+    Raises BuildFailed; its detail says whether the solution is at fault or this machine lacks a
+    compiler or a package.
     """
     started = time.monotonic()
     cache_dir.mkdir(parents=True, exist_ok=True)
     if solution.is_native:
-        job = Limits(seconds, memory_bytes, sandbox)
-        recipe = _gpu_recipe(solution, gpu) if gpu else _host_recipe(solution)
+        job = Limits(seconds, memory_bytes, sandbox, cores)
+        recipe = gpu_recipe(solution, gpu) if gpu else host_recipe(solution)
         return _build_native(solution, cache_dir, recipe, job, started)
+    if missing := absent(solution.spec.languages):
+        raise BuildFailed("build_failed", missing)
     return _place_python(solution, cache_dir, seconds, started)
 
 
@@ -129,7 +107,7 @@ def _place_python(solution: Solution, cache_dir: Path, seconds: float, started: 
     spec = solution.spec
     digest = _digest([sources, spec.entry_point, spec.destination_passing_style])
     final = cache_dir / "python" / digest
-    root = final / _SOURCES
+    root = final / SOURCES
     with _locked(cache_dir, digest, seconds):
         # A solution may have written to its own folder since: what runs is what was submitted.
         cached = _holds_exactly(root, solution)
@@ -141,20 +119,20 @@ def _place_python(solution: Solution, cache_dir: Path, seconds: float, started: 
 
 
 def _build_native(
-    solution: Solution, cache_dir: Path, recipe: _Recipe, limits: Limits, started: float
+    solution: Solution, cache_dir: Path, recipe: Recipe, limits: Limits, started: float
 ) -> Built:
     sources = sorted((source.path, source.content) for source in solution.sources)
     key = _digest([_FORMAT, recipe.identity, recipe.command, sources])
     final = cache_dir / "native" / key
     with _locked(cache_dir, key, limits.seconds):
-        cached = (final / _BINARY).is_file()
+        cached = (final / BINARY).is_file()
         if not cached:
             with _new_entry(cache_dir, final) as work:
                 _compile(solution, work, recipe, limits)
-    binary = hashlib.sha256((final / _BINARY).read_bytes()).hexdigest()
+    binary = hashlib.sha256((final / BINARY).read_bytes()).hexdigest()
     return Built(
-        entry=final / _BINARY,
-        root=final / _SOURCES,
+        entry=final / BINARY,
+        root=final / SOURCES,
         # One shared object may hold several kernels.
         digest=_digest([binary, solution.entry_function]),
         messages=_MESSAGES.validate_json((final / "messages.json").read_bytes()),
@@ -163,104 +141,19 @@ def _build_native(
     )
 
 
-def _host_recipe(solution: Solution) -> _Recipe:
-    toolchain = find_toolchain()
-    if toolchain is None:
-        raise BuildFailed(
-            "build_failed", "no C++ compiler (c++, g++ or clang++) is installed on this machine"
-        )
-    command = [toolchain.compiler, *_flags(solution, toolchain)]
-    loop = solution.binding == "dlpack"
-    return _Recipe(command, toolchain.identity, "-ffile-prefix-map", read_messages, loop)
-
-
-def _gpu_recipe(solution: Solution, arch: str) -> _Recipe:
-    spec, nvcc, toolchain = solution.spec, find_nvcc(), find_toolchain()
-    if not set(spec.languages) <= CUDA_LANGUAGES:
-        raise BuildFailed(
-            "build_failed", f"languages {spec.languages}: only cuda can be built for a GPU"
-        )
-    if solution.binding not in {"tvm-ffi", "dlpack"}:
-        raise BuildFailed(
-            "build_failed", f"binding {solution.binding!r}: expected 'tvm-ffi' or 'dlpack'"
-        )
-    if nvcc is None or toolchain is None:
-        raise BuildFailed("build_failed", "nvcc and a C++ compiler are not installed here")
-    asked = spec.compile_options
-    try:
-        flags = nvcc_flags(
-            asked.cuda_cflags if asked else [], asked.cflags if asked else [], _SOURCES, arch
-        )
-        linked = linker_flags(asked.ld_flags if asked else [])
-    except FlagRefused as refused:
-        raise BuildFailed("build_failed", str(refused)) from None
-    if toolchain.include is not None:
-        flags += ["-isystem", f"{toolchain.include}"]
-    elif solution.binding == "tvm-ffi":
-        raise BuildFailed("build_failed", "the binding tvm-ffi is not installed on this machine")
-    units = [s.path for s in solution.sources if Path(s.path).suffix in NATIVE_SUFFIXES]
-    flags += [f"{_SOURCES}/{path}" for path in sorted({*units, solution.entry_file})]
-    flags += ["-o", _BINARY, *linked]
-    if solution.binding == "tvm-ffi":
-        flags += [f"-L{toolchain.libraries}", "-ltvm_ffi"]
-    identity = f"{nvcc.identity}\n{toolchain.identity}"
-    return _Recipe([nvcc.program, *flags], identity, "-Xcompiler=-ffile-prefix-map", read_nvcc)
-
-
-def _flags(solution: Solution, toolchain: Toolchain) -> list[str]:
-    """Return the compiler's arguments; paths of the solution are relative to the work folder."""
-    spec = solution.spec
-    if spec.languages != ["cpp"]:
-        raise BuildFailed(
-            "build_failed", f"languages {spec.languages}: only cpp can be built for this device"
-        )
-    if solution.binding not in {"tvm-ffi", "dlpack"}:
-        raise BuildFailed(
-            "build_failed", f"binding {solution.binding!r}: expected 'tvm-ffi' or 'dlpack'"
-        )
-    asked = spec.compile_options
-    try:
-        own = compiler_flags(asked.cflags if asked else [], _SOURCES)
-        linked = linker_flags(asked.ld_flags if asked else [])
-    except FlagRefused as refused:
-        raise BuildFailed("build_failed", str(refused)) from None
-    # The solution's flags come last and win.
-    flags = [*DEFAULT, *own, "-shared", "-fPIC", f"-I{_SOURCES}"]
-    # Nothing that differs between two builds of the same code may get into the binary.
-    flags += ["-s", "-frandom-seed=0", "-Wl,--build-id=none"]
-    flags += ["-fno-diagnostics-show-caret", "-fdiagnostics-color=never"]
-    flags += ["-ferror-limit=20"] if toolchain.is_clang else ["-fmax-errors=20"]
-    if toolchain.include is not None:
-        flags += [
-            f"-ffile-prefix-map={toolchain.include}=tvm-ffi",
-            "-isystem",
-            f"{toolchain.include}",
-        ]
-    elif solution.binding == "tvm-ffi":
-        raise BuildFailed("build_failed", "the binding tvm-ffi is not installed on this machine")
-    units = [s.path for s in solution.sources if Path(s.path).suffix in NATIVE_SUFFIXES]
-    flags += ["-x", "c++", *(f"{_SOURCES}/{p}" for p in sorted({*units, solution.entry_file}))]
-    flags += [_LOOP.name] if solution.binding == "dlpack" else []
-    flags += ["-x", "none", "-o", _BINARY, "-Wl,--no-undefined", *linked, "-lm"]
-    if solution.binding == "tvm-ffi":
-        # No run path: whoever loads the kernel has loaded this library before.
-        flags += [f"-L{toolchain.libraries}", "-ltvm_ffi"]
-    return flags
-
-
-def _compile(solution: Solution, work: Path, recipe: _Recipe, limits: Limits) -> None:
+def _compile(solution: Solution, work: Path, recipe: Recipe, limits: Limits) -> None:
     """Compile the sources into the work folder; raises BuildFailed."""
     _write_sources(work, solution)
     if recipe.loop:
-        shutil.copy(_LOOP, work / _LOOP.name)
+        shutil.copy(LOOP, work / LOOP.name)
     mapped = f"{recipe.prefix_map}={_inside(work, limits.sandbox)}=."
     answer = run_in_builder([*recipe.command, mapped], work, limits)
     seconds = limits.seconds
     output: str = answer["output"]
-    messages = recipe.read(output, _SOURCES, solution.entry_file)
+    messages = recipe.read(output, SOURCES, solution.entry_file)
     if answer["returncode"] is None:
         raise BuildFailed("timeout", f"the compiler took more than {seconds:g} s", messages)
-    if answer["returncode"] != 0 or not (work / _BINARY).is_file():
+    if answer["returncode"] != 0 or not (work / BINARY).is_file():
         raise BuildFailed("build_failed", _why(messages, output, answer["returncode"]), messages)
     (work / "messages.json").write_bytes(_MESSAGES.dump_json(messages))
 
@@ -291,6 +184,7 @@ def run_in_builder(command: list[str], work: Path, limits: Limits) -> dict[str, 
                 "seconds": limits.seconds,
                 "memory_bytes": limits.memory_bytes,
                 "file_bytes": _FILE_BYTES,
+                "cores": sorted(limits.cores),
                 "output_bytes": _OUTPUT_BYTES,
                 "confinement": limits.sandbox.confinement(counted=True).as_json(),
                 "writable": [inside, temporary],
@@ -364,7 +258,7 @@ def _new_entry(cache_dir: Path, final: Path) -> Iterator[Path]:
 
 def _write_sources(work: Path, solution: Solution) -> None:
     for source in solution.sources:
-        path = work / _SOURCES / source.path
+        path = work / SOURCES / source.path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(source.content.encode())

@@ -6,14 +6,13 @@ from typing import Final
 
 import torch
 
-from kernelarc_guard.definition import Definition
-from kernelarc_guard.draw import freedom
-from kernelarc_guard.dtypes import is_float, torch_dtype
+from kernelarc_guard.constants import constant_inputs, equal_inputs
+from kernelarc_guard.dtypes import torch_dtype
 from kernelarc_guard.inputs import InputError, Value, make_inputs, redrawn
 from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.problem import Problem, ProblemError
 from kernelarc_guard.tolerance import compare
-from kernelarc_guard.workload import RANDOM, Workload
+from kernelarc_guard.workload import Workload
 
 _SEEDS: Final = (11, 12, 13)
 
@@ -139,7 +138,7 @@ def _depends_on_inputs(problem: Problem, oracle: Oracle, workloads: list[Workloa
             continue
         first, *others = (_inputs(problem, oracle, workload, seed) for seed in _SEEDS)
         for other in others:
-            if _same(first, other):
+            if equal_inputs(first, other):
                 continue
             drawn_again = True
             if not compare(
@@ -158,36 +157,9 @@ def _depends_on_inputs(problem: Problem, oracle: Oracle, workloads: list[Workloa
 
 def _constant_inputs(problem: Problem, oracle: Oracle, workload: Workload) -> list[str]:
     """Note inputs with the same values in every draw that nothing varies: a kernel may leave them out."""
-    first, *others = (_inputs(problem, oracle, workload, seed) for seed in _SEEDS)
-    if all(_same(first, other) for other in others):
-        return []  # of fixed inputs another note tells
+    draws = [_inputs(problem, oracle, workload, seed) for seed in _SEEDS]
     return [
         f"constant_input: {name} has the same values for every seed, and no others are known to be"
-        " legal: a kernel that relies on them is not found out"
-        for name, value in first.items()
-        if isinstance(value, torch.Tensor)
-        and value.numel() > 1
-        and all(_same({name: value}, {name: other[name]}) for other in others)
-        and not _varied(problem.definition, workload, name, value)
+        " legal: a kernel that relies on them is not refused"
+        for name in constant_inputs(problem.definition, workload, draws)
     ]
-
-
-def _varied(definition: Definition, workload: Workload, name: str, value: torch.Tensor) -> bool:
-    said = definition.kernelarc.distributions
-    if isinstance(said, dict):
-        return bool(said.get(name))
-    if said is not None:
-        return bool(said) and is_float(value.dtype)
-    drawn = workload.inputs.get(name, RANDOM).type == "random"
-    return drawn and freedom(name, definition.inputs[name], tuple(value.shape)) != "fixed"
-
-
-def _same(first: dict[str, Value], second: dict[str, Value]) -> bool:
-    for name, value in first.items():
-        other = second[name]
-        if isinstance(value, torch.Tensor) and isinstance(other, torch.Tensor):
-            if not torch.equal(value.nan_to_num(), other.nan_to_num()):
-                return False
-        elif value != other:
-            return False
-    return True

@@ -92,6 +92,8 @@ def _follow(kept: _Output, pidfd: int, parent_fd: int, deadline: float) -> bool:
 
 def _limit(job: dict[str, Any]) -> None:
     cpu, memory, size = int(job["seconds"]) + 2, job["memory_bytes"], job["file_bytes"]
+    if job["cores"]:
+        os.sched_setaffinity(0, job["cores"])
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

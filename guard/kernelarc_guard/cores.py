@@ -19,6 +19,14 @@ def other_cores(threads: int) -> frozenset[int]:
     return frozenset(ALL[:-threads])
 
 
+def builder_cores() -> frozenset[int]:
+    """Return the cores of compilers that work while another guard may be timing: the first half.
+
+    Empty (any core) on a machine with fewer than four.
+    """
+    return frozenset(ALL[: len(ALL) // 2]) if len(ALL) >= 4 else frozenset()
+
+
 def largest_cache() -> int:
     """Return the bytes of the first core's largest cache, 32 MiB where the kernel does not say."""
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -34,8 +42,9 @@ class PinnedAway:
     """Keep the guard's thread off the runners' cores while it times, where there are enough cores."""
 
     def __init__(self, runner_threads: int) -> None:
-        """Leave the last `runner_threads` cores to the runners."""
-        self._mine = ALL[:-runner_threads]
+        """Leave the last `runner_threads` cores to the runners, and builders theirs."""
+        left = ALL[:-runner_threads]
+        self._mine = tuple(core for core in left if core not in builder_cores()) or left
 
     def __enter__(self) -> Self:
         if self._mine:

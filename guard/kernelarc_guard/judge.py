@@ -17,7 +17,7 @@ from kernelarc_guard.backend import Backend, CpuBackend, open_backend
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.build import BuildFailed, build
 from kernelarc_guard.calibrating import measure
-from kernelarc_guard.cores import PinnedAway
+from kernelarc_guard.cores import PinnedAway, builder_cores
 from kernelarc_guard.correctness import check_workloads, smoke
 from kernelarc_guard.decide import Calibration, Decision
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
@@ -149,6 +149,8 @@ class _Case:
         self._now = now
         self._limits: PhysicalLimits | None = None
         """Of a screen or a confirmation."""
+        self._arms: dict[str, Contestant] = {}
+        """What was built, by role."""
 
     def run(self) -> None:
         request, report = self._request, self._report
@@ -156,12 +158,16 @@ class _Case:
         if isinstance(request, Screen):
             with report.stage("policy"):
                 self._policy(request.candidate)
+        if self._backend.builds_beside:
+            self._build_all()
         report.tell(report.now, "waiting for the device")
         with DeviceLease(request.device, self._backend.lock) as lease:
             report.lease = lease
             report.tell(report.now, DEVICE_HELD)
             for seen in self._trials.notes(request.problem):
                 report.observe(seen)
+            if not self._backend.builds_beside:
+                self._build_all()
             if isinstance(request, Calibrate):
                 self._calibrate_only(request)
             elif isinstance(request, Screen):
@@ -172,8 +178,21 @@ class _Case:
                 self._compare(request)
             lease.ends()
 
+    def _build_all(self) -> None:
+        """Build the solutions of the request, the candidate first."""
+        request, report, arms = self._request, self._report, self._arms
+        if isinstance(request, Screen):
+            with report.stage("build"):
+                arms["candidate"] = self._build_candidate(request)
+        elif not isinstance(request, Calibrate):
+            with report.stage("build"):
+                arms["candidate"] = self._built(request.candidate)
+        arms["record"] = self._record()
+        if isinstance(request, Confirm) and request.anchor:
+            arms["anchor"] = self._anchor(request.anchor)
+
     def _calibrate_only(self, request: Calibrate) -> None:
-        record = self._record()
+        record = self._arms["record"]
         bench = self._bench()
         starts: list[Callable[[], Nursery]] = [self._nurseries.current]
         starts += [self._nurseries.renew] * (request.nurseries - 1)
@@ -185,9 +204,7 @@ class _Case:
 
     def _screen(self, request: Screen) -> None:
         report = self._report
-        with report.stage("build"):
-            candidate = self._build_candidate(request)
-        record = self._record()
+        candidate, record = self._arms["candidate"], self._arms["record"]
         bench = self._bench()
         nursery = self._nurseries.current()
         with report.stage("smoke"):
@@ -217,10 +234,8 @@ class _Case:
 
     def _confirm(self, request: Confirm) -> None:
         report = self._report
-        with report.stage("build"):
-            candidate = self._built(request.candidate)
-        record = self._record()
-        anchor = self._anchor(request.anchor) if request.anchor else None
+        candidate, record = self._arms["candidate"], self._arms["record"]
+        anchor = self._arms.get("anchor")
         bench = self._bench()
         nursery = self._nurseries.renew()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
@@ -269,9 +284,8 @@ class _Case:
 
     def _compare(self, request: Compare) -> None:
         report = self._report
-        with report.stage("build"):
-            candidate = replace(self._built(request.candidate), planted=request.planted)
-        record = self._record()
+        candidate = replace(self._arms["candidate"], planted=request.planted)
+        record = self._arms["record"]
         bench = self._bench()
         nursery = self._nurseries.renew()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
@@ -421,6 +435,7 @@ class _Case:
             memory_bytes=schedule.memory_bytes,
             sandbox=self._sandbox,
             gpu=self._backend.architecture,
+            cores=builder_cores() if self._backend.builds_beside else frozenset(),
         )
         return Contestant(solution, built, SLOTS.index(role))
 

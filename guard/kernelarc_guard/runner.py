@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -319,12 +320,22 @@ def _load(setup: dict[str, Any]) -> Callable[..., Any]:
 
         native = tvm_ffi.load_module(str(entry)).get_function(name)
         return native if setup["destination_passing"] else _to_torch(native)
+    if binding == "torch":
+        from kernelarc_guard.toolchain import EXTENSION
+
+        # The name is part of the library: its first function is called after it.
+        spec = importlib.util.spec_from_file_location(EXTENSION, entry)
+        return _function(spec, entry, name)
     sys.path.insert(0, setup["root"])
     spec = importlib.util.spec_from_file_location("kernelarc_solution", entry)
+    return _function(spec, entry, name)
+
+
+def _function(spec: ModuleSpec | None, entry: Path, name: str) -> Callable[..., Any]:
     if spec is None or spec.loader is None:
         raise ImportError(f"{entry.name} cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["kernelarc_solution"] = module
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     function = getattr(module, name, None)
     if not callable(function):

@@ -5,12 +5,16 @@ import importlib.util
 import platform
 import shutil
 import subprocess
+import sys
+import sysconfig
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+EXTENSION: Final = "kernel"
+"""Name of the Python module that a torch extension is."""
 _CANDIDATES: Final = ("c++", "g++", "clang++")
 
 
@@ -47,9 +51,36 @@ def find_toolchain() -> Toolchain | None:
     )
 
 
+@dataclass(frozen=True)
+class TorchFiles:
+    """What an extension of torch is compiled and linked with."""
+
+    includes: tuple[Path, ...]
+    libraries: Path
+    identity: str
+
+
+@lru_cache(maxsize=1)
+def find_torch() -> TorchFiles | None:
+    """Return torch's headers and libraries, None where they or Python's headers are missing."""
+    root, python = _package("torch"), Path(sysconfig.get_path("include"))
+    if root is None or not (python / "Python.h").is_file():
+        return None
+    own = root / "include"
+    # The wheels that bring CUDA's libraries bring headers that a small toolkit lacks.
+    wheels = sorted((root.parent / "nvidia").glob("*/include"))
+    includes = (own, own / "torch" / "csrc" / "api" / "include", python, *wheels)
+    identity = f"torch {version('torch')}, Python {sys.version}"
+    return TorchFiles(includes, root / "lib", identity)
+
+
 def _tvm_ffi() -> Path | None:
     """Return the folder of the installed package, without the seconds that importing it takes."""
-    spec = importlib.util.find_spec("tvm_ffi")
+    return _package("tvm_ffi")
+
+
+def _package(name: str) -> Path | None:
+    spec = importlib.util.find_spec(name)
     places = (spec.submodule_search_locations or []) if spec else []
     return next((Path(place) for place in places), None)
 

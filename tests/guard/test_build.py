@@ -368,6 +368,7 @@ def job(command: list[str], folder: Path, **changes: Any) -> dict[str, Any]:
         "seconds": 60.0,
         "memory_bytes": MEMORY,
         "file_bytes": 1 << 20,
+        "cores": [],
         "output_bytes": 1000,
         "confinement": Confinement("none", 0, (), 0).as_json(),
         "writable": [],

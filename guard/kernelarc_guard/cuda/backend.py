@@ -44,6 +44,8 @@ _TRIES: Final = 20
 class CudaBackend:
     """One device, known to everybody by its UUID."""
 
+    builds_beside = True
+
     def __init__(self, number: int, sandbox: Sandbox, folder: Path) -> None:
         """Open the guard's own context; raises Refused where that cannot be."""
         try:
