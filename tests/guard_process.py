@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -111,6 +112,8 @@ class Guard:
             stdout=subprocess.PIPE,
         )
         self.progress: list[Progress] = []
+        self.on_progress: Callable[[Progress], object] = lambda told: None
+        """Told of each message when it comes."""
 
     def __enter__(self) -> Self:
         return self
@@ -163,4 +166,5 @@ class Guard:
             if not isinstance(message, Progress):
                 return message
             self.progress.append(message)
+            self.on_progress(message)
         raise AssertionError("the guard ended without an answer")

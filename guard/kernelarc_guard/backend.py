@@ -4,10 +4,12 @@ Everything else in the guard (windows of the warden, probes, tolerance, the rule
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kernelarc_guard.arm import Arm
+from kernelarc_guard.device_state import DeviceState
 from kernelarc_guard.draws import Drawer
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.keeper import Nursery
@@ -70,6 +72,19 @@ class Backend(Protocol):
         `awake`: its calls are not queued, on devices where they otherwise are.
         """
 
+    def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
+        """Return what blames the candidate where the guard's work finds no memory for its sake.
+
+        Inside, the candidate's runner is alive; SolutionFault where it holds the device's memory,
+        Refused where nobody does and the problem is too large.
+        """
+
+    def tidy(self) -> None:
+        """Give back what the guard needed for one request."""
+
+    def look(self) -> DeviceState | None:
+        """Return the device's state, None where it has none that is worth keeping."""
+
     def rulers(
         self, bench: "Bench", nursery: Nursery, record: "Contestant", before: Rulers | None
     ) -> Rulers:
@@ -111,6 +126,16 @@ class CpuBackend:
             note,
             contestant.planted,
         )
+
+    def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
+        """Do nothing: a runner's memory is bounded from the start."""
+        return nullcontext()
+
+    def tidy(self) -> None:
+        """Do nothing: the allocator of a CPU gives back at once."""
+
+    def look(self) -> None:
+        """Return nothing: load beside the guard shows as noise."""
 
     def rulers(
         self, bench: "Bench", nursery: Nursery, record: "Contestant", before: Rulers | None

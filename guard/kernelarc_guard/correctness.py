@@ -37,12 +37,16 @@ def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report)
         raise report.failure(stage, fault) from None
     draw = bench.drawer.draw(smallest)
     try:
-        arm.call(smallest, draw)
-        outputs = {name: one.clone() for name, one in arm.outputs(smallest).items()}
+        with bench.backend.holding(smallest):
+            arm.call(smallest, draw)
+            outputs = {name: one.clone() for name, one in arm.outputs(smallest).items()}
         arm.keep_scratch()
     except SolutionFault as fault:
         arm.close()
         raise report.failure("smoke", fault) from None
+    except BaseException:
+        arm.close()
+        raise
     return Tried(arm, smallest, draw, outputs)
 
 
@@ -65,8 +69,9 @@ def check_workloads(
             try:
                 # A runner is never used again after a fault.
                 arm = arm or bench.start(nursery, candidate, untimed=True)
-                probes = Probes(bench, arm, index, earlier.get(index, ()))
-                slowest = max(slowest, (probes.run(), index))
+                with bench.backend.holding(index):
+                    probes = Probes(bench, arm, index, earlier.get(index, ()))
+                    slowest = max(slowest, (probes.run(), index))
             except SolutionFault as fault:
                 first = first or fault
                 if arm is not None:
@@ -77,10 +82,11 @@ def check_workloads(
                 report.workload_passed(index, bench.worst.get(index))
         if first is None and arm is not None:
             try:
-                for seen in observed(bench, arm, *slowest):
-                    report.observe(seen)
-                for seen in left_out(bench, arm, slowest[1]):
-                    report.observe(seen)
+                with bench.backend.holding(slowest[1]):
+                    for seen in observed(bench, arm, *slowest):
+                        report.observe(seen)
+                    for seen in left_out(bench, arm, slowest[1]):
+                        report.observe(seen)
             except SolutionFault as fault:
                 raise report.failure("correctness", fault) from None
     finally:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
-from kernelarc_guard import decide
+from kernelarc_guard import asking, decide
 from kernelarc_guard.apart import ROUNDS, contradiction
 from kernelarc_guard.backend import Backend, CpuBackend, open_backend
 from kernelarc_guard.bench import Bench, Contestant, run_pair
@@ -22,6 +22,7 @@ from kernelarc_guard.correctness import check_workloads, smoke
 from kernelarc_guard.decide import Calibration, Decision
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
 from kernelarc_guard.inputs import InputError, redrawn
+from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
 from kernelarc_guard.keeper import SLOTS
 from kernelarc_guard.lease import DeviceLease
 from kernelarc_guard.lifetimes import run_round
@@ -90,8 +91,14 @@ class Judge:
             raise Refused(f"the problem cannot be graded: {error}") from None
         finally:
             device.nurseries.clean()
+            device.backend.tidy()
         protection = self._protection | device.nurseries.protection
         return report.result(protection, time.monotonic() - begin)
+
+    def inquire(self, inquiry: Inquiry, tell: Tell) -> Counted | Profiled:
+        """Answer a question that decides nothing; raises Refused where it cannot be answered."""
+        backend = self._device(inquiry.device).backend
+        return asking.answer(inquiry, backend, self._sandbox, self._folder, tell)
 
     def warm(self) -> None:
         """Prepare the next confirmation's nursery; nothing is being timed now."""
@@ -155,6 +162,7 @@ class _Case:
     def run(self) -> None:
         request, report = self._request, self._report
         report.watch(request.problem)
+        report.look = self._backend.look
         if isinstance(request, Screen):
             with report.stage("policy"):
                 self._policy(request.candidate)

@@ -46,7 +46,8 @@ def _run_round(
         except SolutionFault as fault:
             raise blame(fault, is_record) from None
         try:
-            times[is_record] = _alone(bench, arm, blocks, tick)
+            with bench.backend.holding():
+                times[is_record] = _alone(bench, arm, blocks, tick)
         except SolutionFault as fault:
             raise blame(fault, is_record) from None
         finally:

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from kernelarc_guard.decide import Calibration, Decision, Parameters
+from kernelarc_guard.device_state import DeviceState
 from kernelarc_guard.model import Model
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.ratios import Anchored
@@ -46,7 +47,9 @@ class Schedule(Model):
     None: one and a half times the machine's largest cache."""
 
 
-class _Request(Model):
+class BaseRequest(Model):
+    """What every request says."""
+
     id: str = Field(min_length=1, max_length=100)
     device: str = "cpu"
     cache_dir: str = Field(min_length=1)
@@ -54,7 +57,7 @@ class _Request(Model):
     schedule: Schedule = Schedule()
 
 
-class Calibrate(_Request):
+class Calibrate(BaseRequest):
     """Measure a solution against itself: what the noise of this problem on this device is."""
 
     op: Literal["calibrate"] = "calibrate"
@@ -67,7 +70,7 @@ class Calibrate(_Request):
     parameters: Parameters = Parameters()
 
 
-class Screen(_Request):
+class Screen(BaseRequest):
     """Run the gate and the screen on a candidate."""
 
     op: Literal["screen"] = "screen"
@@ -85,7 +88,7 @@ class Screen(_Request):
     """Stop after correctness (the result has no verdict and is promising when all is right)."""
 
 
-class Confirm(_Request):
+class Confirm(BaseRequest):
     """Confirm a promising candidate on new pairs from a new nursery."""
 
     op: Literal["confirm"] = "confirm"
@@ -100,7 +103,7 @@ class Confirm(_Request):
     """The part of the error budget reserved for this confirmation, already journalled."""
 
 
-class Compare(_Request):
+class Compare(BaseRequest):
     """Measure pairs of two trusted solutions in a nursery of their own, and decide nothing.
 
     For canaries, and for measuring a record again. The result has a verdict only where the
@@ -206,6 +209,8 @@ class Result(Model):
     calibration: Calibration | None = None
     """The calibration used, returned so that it can be stored."""
     observations: list[str] = []
+    device_states: list[DeviceState] = []
+    """Of a GPU: its state right after every timed block, in their order."""
     protection: dict[str, str] = {}
     """Which protection was active, for instance `{"sandbox": "none"}`."""
     lease: Lease | None = None

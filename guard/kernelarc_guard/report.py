@@ -8,6 +8,7 @@ from statistics import median
 from typing import Literal
 
 from kernelarc_guard.decide import Calibration, Decision
+from kernelarc_guard.device_state import DeviceState, noteworthy
 from kernelarc_guard.faults import SolutionFault, plain
 from kernelarc_guard.lease import DeviceLease
 from kernelarc_guard.problem import Problem
@@ -66,6 +67,9 @@ class Report:
         self.calibration: Calibration | None = None
         self.anchored: Anchored | None = None
         self.lease: DeviceLease | None = None
+        self.look: Callable[[], DeviceState | None] = lambda: None
+        """Asked for the device's state after every block."""
+        self._states: list[DeviceState] = []
 
     def watch(self, problem: Problem) -> None:
         """Name the problem whose workloads are reported."""
@@ -102,8 +106,12 @@ class Report:
         self._emit(stage, message)
 
     def tick_block(self) -> None:
-        """Send progress after a block."""
+        """Send progress after a block, and note the device's state."""
         self.tick("timing", f"pair {len(self._pairs) + 1}: a block is measured")
+        state = self.look()
+        if state is not None:
+            pair = len(self._pairs) + len(self._apart) + 1
+            self._states.append(state.model_copy(update={"pair": pair}))
 
     def _emit(self, stage: Stage, message: str) -> None:
         # How many pairs a decision needs is not known before: `of` only stays ahead of `done`.
@@ -210,6 +218,8 @@ class Report:
 
     def result(self, protection: dict[str, str], seconds: float) -> Result:
         """Return the whole answer."""
+        for seen in noteworthy(self._states):
+            self.observe(seen)
         return Result(
             id=self._id,
             op=self._op,
@@ -231,6 +241,7 @@ class Report:
             apart=self._apart,
             calibration=self.calibration,
             observations=self._noted(),
+            device_states=self._states,
             protection=protection,
             lease=self.lease.describe() if self.lease is not None else None,
             seconds=round(seconds, 6),

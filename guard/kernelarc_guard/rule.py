@@ -91,6 +91,10 @@ class Rulers(Model):
     """One thread writing memory that lies in its caches."""
     copy_bytes_per_second: Number = Field(gt=0)
     """One thread copying memory that lies in none; bytes read and bytes written both count."""
+    empty_kernel_ns: int | None = None
+    """Of a GPU: the shortest queued window around the smallest kernel, which is taken off the rest."""
+    matrix_flops_per_second: dict[str, Number] = {}
+    """Of a GPU: dtype -> operations of the best large matrix product, a multiply-add being two."""
 
 
 class Calibration(Model):

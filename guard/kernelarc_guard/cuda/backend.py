@@ -2,8 +2,8 @@
 
 import os
 import re
-import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -15,6 +15,10 @@ from kernelarc_guard.build import Built, build
 from kernelarc_guard.cuda import driver
 from kernelarc_guard.cuda.arm import CudaArm
 from kernelarc_guard.cuda.draws import CudaDrawer
+from kernelarc_guard.cuda.holding import holding
+from kernelarc_guard.cuda.rulers import measure
+from kernelarc_guard.cuda.watching import DeviceWatch
+from kernelarc_guard.device_state import DeviceState
 from kernelarc_guard.draws import Drawer
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.keeper import SLOTS, Nursery
@@ -23,22 +27,18 @@ from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.rule import Rulers
 from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution, make_solution
+from kernelarc_guard.warming import WARMED_FOR
 
 if TYPE_CHECKING:
     from kernelarc_guard.bench import Bench, Contestant
 
 _SHARED_NODES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 _PASSED_ON: Final = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
-_CAPABILITY: Final = (75, 76)
-"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
 _WARM_WINDOWS: Final = 12
 _RULER_WINDOWS: Final = 48
 _SMALLEST_NS: Final = 1_000
 """About what the kernel of one thread itself takes that an empty window holds."""
 _BUILD_SECONDS: Final = 60.0
-_WRITTEN: Final = 32 << 20
-_COPIED: Final = 1 << 30
-_TRIES: Final = 20
 
 
 class CudaBackend:
@@ -65,9 +65,10 @@ class CudaBackend:
         self._sandbox = sandbox
         self._folder = folder
         self._uuid = driver.device_uuid(number)
-        self._rulers: dict[int, int] = {}
-        """What an empty window takes in each nursery, by its process."""
+        self._empty_ns: int | None = None
+        """What an empty window takes: the device's change of contexts, the same in all nurseries."""
         self._nothing: tuple[Solution, Built] | None = None
+        self._watch = DeviceWatch(self._uuid)
 
     @property
     def lock(self) -> str:
@@ -77,8 +78,7 @@ class CudaBackend:
     @property
     def architecture(self) -> str:
         """Return the device's own architecture, with what only it has from 9.0 on."""
-        major, minor = (driver.attribute(self._number, one) for one in _CAPABILITY)
-        return f"{major}{minor}" + ("a" if major >= 9 else "")
+        return driver.architecture(self._number)
 
     @property
     def place(self) -> str:
@@ -99,11 +99,10 @@ class CudaBackend:
     def environment(self) -> dict[str, str]:
         """Return an environment in which this is the only device."""
         told = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        # Streams that share a channel would wait for one another behind a queued call's go.
-        return told | {
-            "CUDA_VISIBLE_DEVICES": self._uuid,
-            "CUDA_DEVICE_MAX_CONNECTIONS": "32",
-        }
+        # Each channel of a context costs as much to make and to end as all else of it: the
+        # driver's own number of them stays.
+        warmed = self.architecture.rstrip("a")
+        return told | {"CUDA_VISIBLE_DEVICES": self._uuid, WARMED_FOR: warmed}
 
     def drawer(self, problem: Problem, evict_bytes: int | None) -> CudaDrawer:
         """Return what makes inputs in the guard's memory on the device."""
@@ -122,8 +121,8 @@ class CudaBackend:
         if contestant.planted:
             raise Refused("delays cannot be planted on a GPU yet")
         assert isinstance(drawer, CudaDrawer)
-        if not awake and nursery.pid not in self._rulers:
-            self._rulers[nursery.pid] = self._measure_empty(nursery, drawer, schedule, note)
+        if not awake and self._empty_ns is None:
+            self._empty_ns = self._measure_empty(nursery, drawer, schedule, note)
         return CudaArm(
             nursery,
             contestant.solution,
@@ -133,22 +132,26 @@ class CudaBackend:
             contestant.slot,
             note,
             awake=awake,
-            ruler_ns=0 if awake else self._rulers[nursery.pid] - _SMALLEST_NS,
+            ruler_ns=0 if awake or self._empty_ns is None else self._empty_ns - _SMALLEST_NS,
         )
+
+    def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
+        """Return what blames the candidate where it left the guard no memory."""
+        return holding(workload)
+
+    def tidy(self) -> None:
+        """Give the allocator's memory back: the next runner may need it."""
+        torch.cuda.empty_cache()
+
+    def look(self) -> DeviceState:
+        """Return clocks, power, temperature, free memory and who else is on the device."""
+        return self._watch.look()
 
     def rulers(
         self, bench: "Bench", nursery: Nursery, record: "Contestant", before: Rulers | None
     ) -> Rulers:
-        """Measure what the device writes and copies at best; empty windows are taken off already."""
-        place = self.place
-        written = _speed(_WRITTEN, lambda size: torch.empty(size, dtype=torch.uint8, device=place))
-        copied = _copy_speed(place)
-        if before is not None:
-            written = max(written, before.write_bytes_per_second)
-            copied = max(copied, before.copy_bytes_per_second)
-        return Rulers(
-            empty_window_ns=1, write_bytes_per_second=written, copy_bytes_per_second=copied
-        )
+        """Measure what the device does at best; empty windows are taken off already."""
+        return measure(self.place, self._empty_ns, before)
 
     def _measure_empty(
         self,
@@ -201,24 +204,3 @@ def _own_nodes(uuid: str) -> list[str]:
         if uuid in text and minor is not None:
             return [f"/dev/nvidia{minor[1]}"]
     return sorted(str(node) for node in Path("/dev").glob("nvidia[0-9]*"))
-
-
-def _speed(size: int, make: Callable[[int], torch.Tensor]) -> float:
-    target = make(size)
-    return size / _shortest(lambda: target.fill_(1))
-
-
-def _copy_speed(place: str) -> float:
-    source, target = (torch.empty(_COPIED, dtype=torch.uint8, device=place) for _ in range(2))
-    return 2 * _COPIED / _shortest(lambda: target.copy_(source))
-
-
-def _shortest(step: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(_TRIES):
-        torch.cuda.synchronize()
-        begin = time.perf_counter_ns()
-        step()
-        torch.cuda.synchronize()
-        best = min(best, (time.perf_counter_ns() - begin) / 1e9)
-    return best

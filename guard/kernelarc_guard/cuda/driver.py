@@ -16,6 +16,9 @@ _PINNED: Final = 1
 _ON_DEVICE: Final = 1
 _READ, _READ_WRITE = 1, 3
 _NON_BLOCKING: Final = 1
+_CAPABILITY: Final = (75, 76)
+"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
+OUT_OF_MEMORY: Final = 2
 NOT_READY: Final = 600
 """The status of an event or stream that has not finished."""
 
@@ -183,6 +186,12 @@ def attribute(device: int, number: int) -> int:
     return value.value
 
 
+def architecture(device: int) -> str:
+    """Return the device's own architecture, with what only it has from 9.0 on, as in ``90a``."""
+    major, minor = (attribute(device, one) for one in _CAPABILITY)
+    return f"{major}{minor}" + ("a" if major >= 9 else "")
+
+
 def open_context(device: int) -> None:
     """Make the device's primary context, the one torch uses, current in this thread."""
     call("cuInit", 0)
@@ -221,9 +230,13 @@ def granularity(device: int) -> int:
 class Allocation:
     """Physical memory of a device, mapped here; its descriptor can be given to another process."""
 
+    created_bytes = 0
+    """What this process has created and not closed."""
+
     def __init__(self, handle: int, size: int, device: int, writable: bool) -> None:
         """Map memory known by `handle`; use `create` or `from_fd`."""
         self.size = size
+        self._own = False
         self._handle = handle
         address = c_uint64()
         call("cuMemAddressReserve", ctypes.byref(address), size, 0, 0, 0)
@@ -240,7 +253,10 @@ class Allocation:
         handle = c_uint64()
         prop = _prop(device)
         call("cuMemCreate", ctypes.byref(handle), size, ctypes.byref(prop), 0)
-        return cls(handle.value, size, device, writable=True)
+        made = cls(handle.value, size, device, writable=True)
+        made._own = True
+        Allocation.created_bytes += size
+        return made
 
     @classmethod
     def from_fd(cls, fd: int, size: int, device: int, writable: bool) -> "Allocation":
@@ -260,3 +276,5 @@ class Allocation:
         call("cuMemUnmap", self.address, self.size)
         call("cuMemAddressFree", self.address, self.size)
         call("cuMemRelease", self._handle)
+        if self._own:
+            Allocation.created_bytes -= self.size

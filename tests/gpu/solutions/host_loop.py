@@ -1,0 +1,6 @@
+"""Fault: its process never comes back from a call."""
+
+
+def run(x, weight, y):
+    while True:
+        pass
