@@ -9,6 +9,8 @@ from kernelarc_mcp.views import CalibrationView, RulersView
 
 OLD = timedelta(days=7)
 """From this age on a calibration is warned of."""
+COARSE = 15.0
+"""Percent: above this resolution most of what is worth keeping cannot be proven."""
 
 
 def age_of(calibration: Calibration, now: datetime) -> timedelta:
@@ -45,6 +47,11 @@ def warnings(calibration: Calibration, machine: str, now: datetime) -> list[str]
     here = describe_machine()
     if machine and machine != here:
         found.append(f"The machine changed: it was measured on {machine}, this is {here}.")
+    if calibration.resolution is not None and calibration.resolution > COARSE:
+        found.append(
+            f"Pairs differ so much that only gains above about {calibration.resolution:.0f} % can be"
+            " proven: quieten the machine and calibrate again."
+        )
     if calibration.biased:
         found.append(
             f"The path is biased: identical arms differ by {calibration.mean:+.3f} % on average,"

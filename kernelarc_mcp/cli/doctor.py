@@ -18,6 +18,7 @@ from kernelarc_guard.solution import SolutionError
 from kernelarc_mcp.cache import cache_root, calibration_cache
 from kernelarc_mcp.calibrations import CalibrationCache, StoredCalibration
 from kernelarc_mcp.cli.console import out, print_json
+from kernelarc_mcp.cli.device_locks import holders
 from kernelarc_mcp.cli.options import GuardPython, Json, guard_python, library, record_of
 from kernelarc_mcp.noise import age_of, one_line, warnings
 
@@ -159,9 +160,11 @@ def _cores() -> Finding:
 
 def _device_locks() -> Finding:
     try:
-        return Finding(name="device locks", state="ok", detail=str(lock_dir()))
+        folder = lock_dir()
     except OSError as error:
         return Finding(name="device locks", state="missing", detail=str(error))
+    held = [str(one) for one in holders(folder)]
+    return Finding(name="device locks", state="ok", detail="; ".join([str(folder), *held]))
 
 
 def _writable(name: str, folder: str) -> Finding:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from kernelarc_guard.problem import read_documents
-from kernelarc_guard.protocol import Progress, Schedule
+from kernelarc_guard.protocol import Progress, Schedule, WorkloadReport
 from kernelarc_guard.solution import (
     Solution,
     SolutionError,
@@ -139,7 +139,7 @@ def _show(evaluation: Evaluation) -> None:
     table = Table("workload", "state", "record us", "candidate us", "largest error")
     for workload in evaluation.workloads:
         table.add_row(
-            workload.uuid,
+            _named(workload),
             workload.reason or workload.state,
             _number(workload.record_us),
             _number(workload.candidate_us),
@@ -152,6 +152,11 @@ def _show(evaluation: Evaluation) -> None:
         out.print(f"warning: {warning}", markup=False)
     protection = ", ".join(f"{key}: {value}" for key, value in evaluation.protection.items())
     out.print(f"protection: {protection or 'nothing ran'}", markup=False)
+
+
+def _named(workload: WorkloadReport) -> str:
+    """Return a workload's axes, which say more than its uuid; that where it has none."""
+    return " ".join(f"{name}={size}" for name, size in workload.axes.items()) or workload.uuid
 
 
 def _number(value: float | None) -> str:

@@ -116,6 +116,8 @@ def test_another_machine_an_old_one_and_a_bias_are_warned_of(tmp_path: Path) -> 
     old = calibration(timedelta(days=8, hours=1), 3, biased=True)
     said = " ".join(warnings(old, "another machine", now))
     assert "8 days old" in said and "machine changed" in said and "biased" in said
+    coarse = calibration(timedelta(), 3, resolution=48.0)
+    assert "gains above about 48 %" in " ".join(warnings(coarse, here, now))
     cache = CalibrationCache(tmp_path)
     cache.store(PROBLEM, RECORD, calibration(timedelta(), 3))
     (file,) = tmp_path.glob("*.json")
