@@ -1,5 +1,6 @@
 """The backend of one NVIDIA GPU (imports torch)."""
 
+import gc
 import os
 import re
 from collections.abc import Callable
@@ -39,6 +40,8 @@ _RULER_WINDOWS: Final = 48
 _SMALLEST_NS: Final = 1_000
 """About what the kernel of one thread itself takes that an empty window holds."""
 _BUILD_SECONDS: Final = 60.0
+_KEPT_BYTES: Final = 1 << 20
+"""More than this between requests is a request's, not the guard's own."""
 
 
 class CudaBackend:
@@ -141,6 +144,8 @@ class CudaBackend:
 
     def tidy(self) -> None:
         """Give the allocator's memory back: the next runner may need it."""
+        if torch.cuda.memory_allocated() > _KEPT_BYTES:
+            gc.collect()  # a request that was cut off leaves rings of frames and tensors
         torch.cuda.empty_cache()
 
     def look(self) -> DeviceState:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from kernelarc_guard.compile_flags import FlagRefused, compiler_flags
-from kernelarc_guard.compiler_messages import MOST
+from kernelarc_guard.compiler_messages import MOST, read_messages
 from kernelarc_guard.protocol import BuildMessage
 
 LANGUAGES: Final = frozenset({"cuda", "cuda_cpp"})
@@ -26,6 +26,7 @@ _OWN: Final = re.compile(
 _AT_LINE: Final = re.compile(
     r"(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\): (?P<severity>error|warning)(?: #\S+)?: (?P<message>.+)"
 )
+_AT_END: Final = re.compile(r"At end of source: error(?: #\S+)?: (?P<message>.+)")
 _ENTRY: Final = re.compile(r"ptxas info\s*: Compiling entry function '(?P<name>\w+)' for '\w+'")
 _SPILLS: Final = re.compile(
     r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, "
@@ -98,8 +99,10 @@ def read_nvcc(output: str, folder: str, entry_file: str) -> list[BuildMessage]:
         elif match := _PTXAS.fullmatch(line):
             kind = "warning" if match["severity"] == "warning" else "error"
             found[_message(entry_file, 0, kind, f"ptxas: {match['message']}")] = None
+        elif match := _AT_END.fullmatch(line):
+            found[_message(entry_file, 0, "error", f"at the end: {match['message']}")] = None
         elif match := _ENTRY.fullmatch(line):
-            kernel, spills = match["name"], ""
+            kernel, spills = plain_name(match["name"]), ""
         elif match := _SPILLS.fullmatch(line):
             spills = (
                 f"{match['stack']} bytes of stack, spills {match['stores']} bytes stored and "
@@ -108,8 +111,26 @@ def read_nvcc(output: str, folder: str, entry_file: str) -> list[BuildMessage]:
         elif (match := _USED.fullmatch(line)) and kernel:
             text = f"{kernel}: {match['used']}; {spills}"
             found[_message(entry_file, 0, "info", text)] = None
+        else:
+            # The host's compiler and the linker speak through it too.
+            found |= dict.fromkeys(read_messages(line, folder, entry_file))
     rank = {"error": 0, "info": 1, "warning": 2}
     return sorted(found, key=lambda message: rank[message.severity])[:MOST]
+
+
+def plain_name(symbol: str) -> str:
+    """Return a kernel's name with its namespaces, from the symbol that its compiler gave it."""
+    mangled = re.match(r"_ZN?", symbol)
+    rest = symbol[mangled.end() :] if mangled else ""
+    parts: list[str] = []
+    while length := re.match(r"\d+", rest):
+        end = length.end() + int(length[0])
+        parts.append(rest[length.end() : end])
+        rest = rest[end:]
+    kept = [part for part in parts if not part.startswith("_GLOBAL__N_")]
+    # Only the first name is the kernel's, outside of namespaces: then come its parameters.
+    kept = kept if symbol.startswith("_ZN") else kept[:1]
+    return "::".join(kept) or symbol
 
 
 def _message(

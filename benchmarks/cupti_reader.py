@@ -1,0 +1,114 @@
+"""Read from CUPTI how long the calls of Python kernels take; knows nothing of the guard.
+
+    echo '[{"file": "FILE", "axes": {"rows": 4096, "hidden": 4096}}]' | python -m benchmarks.cupti_reader
+
+Prints a JSON list for each: microseconds from the beginning of a call's first kernel to its last's end.
+Each call has new inputs and a cold cache, and is queued behind a kernel that spins, so that the time
+between its kernels is the device's and not the interpreter's.
+"""
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from cupti import cupti
+
+CALLS = 40
+WARM_UP = 5
+EVICTED = 256 << 20
+SPIN_CYCLES = 1_500_000
+MARK_CYCLES = 100
+
+Record = tuple[int, int, str]
+"""Begin, end (nanoseconds) and name of one kernel, copy or fill."""
+
+
+def main() -> None:
+    """Time the kernels that stdin names and print their calls' spans."""
+    records: list[Record] = []
+    cupti.activity_register_callbacks(lambda: (8 << 20, 0), lambda got: _keep(got, records))
+    for kind in (
+        cupti.ActivityKind.CONCURRENT_KERNEL,
+        cupti.ActivityKind.MEMCPY,
+        cupti.ActivityKind.MEMSET,
+    ):
+        cupti.activity_enable(kind)
+    junk = torch.empty(EVICTED // 4, dtype=torch.int32, device="cuda")
+    found = []
+    for asked in json.load(sys.stdin):
+        records.clear()
+        _call(_load(Path(asked["file"])), asked["axes"], junk)
+        cupti.activity_flush_all(1)
+        spans = _spans(sorted(records))
+        if len(spans) != WARM_UP + CALLS:
+            raise RuntimeError(f"{len(spans)} calls in the records, not {WARM_UP + CALLS}")
+        found.append(spans[WARM_UP:])
+    json.dump(found, sys.stdout)
+
+
+def _call(run: Callable[..., Any], axes: dict[str, int], junk: torch.Tensor) -> None:
+    inputs, output = _tensors(axes)
+    for _ in range(WARM_UP + CALLS):
+        for one in inputs:
+            one.normal_()
+        junk.fill_(1)
+        torch.cuda._sleep(SPIN_CYCLES)
+        run(*inputs, output)
+        torch.cuda._sleep(MARK_CYCLES)
+        torch.cuda.synchronize()
+
+
+def _load(path: Path) -> Callable[..., Any]:
+    spec = importlib.util.spec_from_file_location("timed", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["timed"] = module
+    spec.loader.exec_module(module)
+    run: Callable[..., Any] = module.run
+    return run
+
+
+def _tensors(axes: dict[str, int]) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Return the inputs and the output of the two problems that are timed, by their axes."""
+    if "rows" in axes:
+        shapes, out = (
+            [(axes["rows"], axes["hidden"]), (axes["hidden"],)],
+            (
+                axes["rows"],
+                axes["hidden"],
+            ),
+        )
+    else:
+        m, k, n = axes["m"], axes["k"], axes["n"]
+        shapes, out = [(m, k), (k, n), (m, n)], (m, n)
+    return [torch.empty(shape, device="cuda") for shape in shapes], torch.empty(out, device="cuda")
+
+
+def _keep(activities: list[Any], records: list[Record]) -> None:
+    for one in activities:
+        name = getattr(one, "name", None) or "copy or fill"
+        records.append((one.start, one.end, name))
+
+
+def _spans(records: list[Record]) -> list[float]:
+    """Return the microseconds of what lies between each pair of spinning kernels."""
+    spans: list[float] = []
+    inside: list[Record] | None = None
+    for record in records:
+        if "spin_kernel" not in record[2]:
+            if inside is not None:
+                inside.append(record)
+        elif inside is None:
+            inside = []
+        else:
+            spans.append((max(r[1] for r in inside) - min(r[0] for r in inside)) / 1e3)
+            inside = None
+    return spans
+
+
+if __name__ == "__main__":
+    main()
