@@ -16,11 +16,12 @@ from pydantic import ValidationError
 
 from kernelarc_guard.cgroups import remove_all
 from kernelarc_guard.faults import Refused, plain
+from kernelarc_guard.inquiries import QUESTION, Inquiry
 from kernelarc_guard.limits import adopt_orphans
 from kernelarc_guard.model import Model
 from kernelarc_guard.places import GuardFolder
 from kernelarc_guard.processes import end_children
-from kernelarc_guard.protocol import REQUEST, Refusal
+from kernelarc_guard.protocol import Refusal
 from kernelarc_guard.sandbox import ALLOW_UNSANDBOXED, find_sandbox, no_sandbox
 from kernelarc_guard.textfile import first_error
 
@@ -65,11 +66,14 @@ def answer_line(
     try:
         if len(line) > MAX_LINE:
             raise Refused(f"a request of more than {MAX_LINE} bytes")
-        request = REQUEST.validate_json(line)
+        request = QUESTION.validate_json(line)
         request_id = request.id
         if judge is None:
             raise Refused(unsafe)
-        tell(judge.judge(request, tell))
+        if isinstance(request, Inquiry):
+            tell(judge.inquire(request, tell))
+        else:
+            tell(judge.judge(request, tell))
     except ValidationError as error:
         tell(Refusal(id=request_id, error=f"request: {first_error(error)[1]}"))
     except Refused as refused:

@@ -40,17 +40,22 @@ def measure_rulers(
         raise Refused(
             f"the record failed ({fault.reason}): {fault.detail}", "record_failed"
         ) from None
-    cores = os.sched_getaffinity(0)
-    # On a core of the runners: others may be slower ones.
-    os.sched_setaffinity(0, {max(runner_cores(1))})
-    try:
-        written, copied = _write_speed(), _copy_speed()
-    finally:
-        os.sched_setaffinity(0, cores)
+    written, copied = memory_speeds()
     found = Rulers(
         empty_window_ns=min(windows), write_bytes_per_second=written, copy_bytes_per_second=copied
     )
     return found if before is None else _best(before, found)
+
+
+def memory_speeds() -> tuple[float, float]:
+    """Return bytes per second that one thread writes within its caches, and copies beyond them."""
+    cores = os.sched_getaffinity(0)
+    # On a core of the runners: others may be slower ones.
+    os.sched_setaffinity(0, {max(runner_cores(1))})
+    try:
+        return _write_speed(), _copy_speed()
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def _best(one: Rulers, other: Rulers) -> Rulers:

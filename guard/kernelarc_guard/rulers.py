@@ -40,7 +40,7 @@ def limits_of(rulers: Rulers, problem: Problem, solution: Solution) -> Limits:
     threads = problem.definition.kernelarc.threads
     passing = solution.spec.destination_passing_style
     least, audit = [], []
-    for read, written in _traffic(problem):
+    for read, written in traffic(problem):
         sure = written if passing else 0
         writing = 1e9 * sure / (rulers.write_bytes_per_second * threads)
         passing_all = 1e9 * (read + written) / (rulers.copy_bytes_per_second * threads)
@@ -61,7 +61,7 @@ def below(blocks: Sequence[Times], limits: Sequence[float]) -> tuple[int, float]
     return None
 
 
-def _traffic(problem: Problem) -> list[tuple[int, int]]:
+def traffic(problem: Problem) -> list[tuple[int, int]]:
     """Return the bytes of all inputs and of all outputs of each workload."""
     definition = problem.definition
     found = []

@@ -81,7 +81,7 @@ def run(channel: socket.socket, confinement: Confinement, scratch: str, label: i
     confinement.enter(setup["folder"], scratch, label)
     watch = Watch()
     try:
-        function = _load(setup)
+        function = load_solution(setup)
     except BaseException as error:  # noqa: BLE001 - whatever a solution raises is its own failure
         send_frame(channel, {"error": _describe_error(error)})
         os._exit(1)
@@ -255,7 +255,7 @@ class _Call:
     def __init__(
         self, setup: dict[str, Any], described: dict[str, Any], mapped: dict[str, Any]
     ) -> None:
-        self._wrap = _wrapper(setup["binding"], setup["destination_passing"])
+        self._wrap = wrapper_of(setup["binding"], setup["destination_passing"])
         self._order = described["order"]
         self._mapped = {n: mapped[n] for n in self._order if n in described["inputs"]}
         self._outputs = [mapped[n] for n in described["outputs"]]
@@ -294,7 +294,8 @@ class _Call:
         torch.autograd.graph.increment_version(marked)
 
 
-def _wrapper(binding: str, destination_passing: bool) -> Callable[[torch.Tensor], Any]:
+def wrapper_of(binding: str, destination_passing: bool) -> Callable[[torch.Tensor], Any]:
+    """Return what makes an argument of a tensor for solutions with this binding."""
     if binding == "numpy":
         return lambda tensor: tensor.numpy()
     if binding == "dlpack":
@@ -309,7 +310,8 @@ def _wrapper(binding: str, destination_passing: bool) -> Callable[[torch.Tensor]
     return lambda tensor: tensor
 
 
-def _load(setup: dict[str, Any]) -> Callable[..., Any]:
+def load_solution(setup: dict[str, Any]) -> Callable[..., Any]:
+    """Load a solution and return its entry; whatever its own code raises passes through."""
     binding, entry, name = setup["binding"], Path(setup["entry"]), setup["function"]
     if binding == "dlpack":
         from kernelarc_guard.dltensor import load_function

@@ -16,13 +16,16 @@ from kernelarc_mcp.cli.evaluate import evaluate
 from kernelarc_mcp.cli.export import export
 from kernelarc_mcp.cli.new import new
 from kernelarc_mcp.cli.problems import problems
+from kernelarc_mcp.cli.profile import profile
 from kernelarc_mcp.cli.report import report
+from kernelarc_mcp.cli.score import score
 from kernelarc_mcp.cli.serve import serve
 from kernelarc_mcp.cli.status import status
 from kernelarc_mcp.cli.verify import verify
 from kernelarc_mcp.host.errors import HostError
+from kernelarc_mcp.scores.bounds import BoundsError
 
-_USER_ERRORS = (UserError, HostError, ProblemError, SolutionError)
+_USER_ERRORS = (UserError, HostError, ProblemError, SolutionError, BoundsError)
 
 app = typer.Typer(
     name="kernelarc-mcp",
@@ -39,6 +42,8 @@ app.command()(report)
 app.command()(verify)
 app.command()(evaluate)
 app.command()(calibrate)
+app.command()(score)
+app.command()(profile)
 app.add_typer(agent_app, name="agent")
 app.command()(problems)
 app.command()(export)

@@ -16,8 +16,8 @@ from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import ValidationError
 
+from kernelarc_guard.inquiries import REPLY, Counted, Inquiry, Profiled
 from kernelarc_guard.protocol import (
-    ANSWER,
     Progress,
     Refusal,
     Request,
@@ -106,6 +106,27 @@ class GuardClient:
         is in seconds; it stands still while the guard waits for the device, which others may hold
         for as long as they like, and starts anew when the guard holds it.
         """
+        answer = await self._ask(request, deadline, on_progress)
+        if not isinstance(answer, Result):
+            raise GuardDied(f"answered a {request.op} with what it {answer.event}")
+        return answer
+
+    async def inquire(
+        self,
+        inquiry: Inquiry,
+        *,
+        deadline: float,
+        on_progress: OnProgress | None = None,
+    ) -> Counted | Profiled:
+        """Ask something that decides nothing; otherwise as `judge`."""
+        answer = await self._ask(inquiry, deadline, on_progress)
+        if isinstance(answer, Result):
+            raise GuardDied(f"answered a {inquiry.op} with a result")
+        return answer
+
+    async def _ask(
+        self, request: Request | Inquiry, deadline: float, on_progress: OnProgress | None
+    ) -> Result | Counted | Profiled:
         async with self._lock:
             finished = False
             try:
@@ -138,7 +159,9 @@ class GuardClient:
         async with self._lock:
             await self._end(self._grace)
 
-    async def _exchange(self, request: Request, on_progress: OnProgress) -> Result:
+    async def _exchange(
+        self, request: Request | Inquiry, on_progress: OnProgress
+    ) -> Result | Counted | Profiled:
         process = await self._running()
         assert process.stdin is not None and self._answers is not None
         answers = self._answers
@@ -157,7 +180,7 @@ class GuardClient:
 
     async def _read(
         self, answers: BufferedByteReceiveStream, identity: str, on_progress: OnProgress
-    ) -> Result | GuardError:
+    ) -> Result | Counted | Profiled | GuardError:
         while True:
             try:
                 line = await answers.receive_until(b"\n", MAX_LINE)
@@ -167,7 +190,7 @@ class GuardClient:
             except anyio.DelimiterNotFound:
                 return GuardDied(f"an answer is longer than {MAX_LINE >> 20} MiB")
             try:
-                answer = ANSWER.validate_json(line)
+                answer = REPLY.validate_json(line)
             except ValidationError as error:
                 return GuardDied(f"an answer is malformed: {error.errors()[0]['msg']}")
             if answer.id != identity:
@@ -175,7 +198,7 @@ class GuardClient:
             match answer:
                 case Progress():
                     on_progress(answer)
-                case Result():
+                case Result() | Counted() | Profiled():
                     return answer
                 case Refusal():
                     return GuardRefused(answer.error, answer.code)

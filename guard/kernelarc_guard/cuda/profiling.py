@@ -1,0 +1,278 @@
+"""Profiling one call of a solution on a GPU: the profiler's run, its table, the machine code (torch)."""
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from kernelarc_guard.backend import Backend
+from kernelarc_guard.build import Built
+from kernelarc_guard.cuda import profiled
+from kernelarc_guard.cuda.ncu import (
+    MOST_KERNELS,
+    Ncu,
+    find_ncu,
+    profiling_command,
+    read_table,
+    refusal,
+    table_command,
+)
+from kernelarc_guard.cuda.nvcc import find_nvcc
+from kernelarc_guard.cuda.sass import read_sass
+from kernelarc_guard.dtypes import stored_shape, torch_dtype
+from kernelarc_guard.faults import Refused
+from kernelarc_guard.inputs import Value
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.profile_model import KernelFacts, MachineCode
+from kernelarc_guard.sandbox import Sandbox
+from kernelarc_guard.solution import Solution
+from kernelarc_guard.supervised import Room
+
+MOST_INPUT_BYTES: Final = 8 << 30
+LIBRARY_ONLY: Final = "no machine code of its own: it calls a library's kernels"
+_NOT_DISASSEMBLED: Final = (
+    "no machine code: cuobjdump, which comes with CUDA's compiler, is not here or found none"
+)
+_PROFILE_SECONDS: Final = 240.0
+_TABLE_SECONDS: Final = 60.0
+_REPORT: Final = "report.ncu-rep"
+_TABLE: Final = "metrics.csv"
+_TOLD: Final = "told.json"
+_CODE: Final = "sass.txt"
+_CACHE: Final = "cache"
+_CODE_BYTES: Final = 64 << 20
+_TOLD_BYTES: Final = 64 << 10
+
+
+@dataclass
+class Seen:
+    """What a profile on a GPU gave."""
+
+    kernels: list[KernelFacts] = field(default_factory=list)
+    code: MachineCode | None = None
+    notes: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    """Raw reports, on the host."""
+
+
+class GpuProfile:
+    """One profile of one solution on one workload."""
+
+    def __init__(self, room: Room, tools: Path, tell: Callable[[str], None]) -> None:
+        """Run the solution in `room`, and in `tools` what reads what it left there.
+
+        `tell` is told what is being done.
+        """
+        self._room = room
+        # Nothing that a solution wrote can be in the way of what is written here.
+        self._tools = Room(room.sandbox, given=room.out, out=tools, shown=room.shown)
+        self._tell = tell
+        self.seen = Seen()
+
+    def run(
+        self,
+        solution: Solution,
+        built: Built,
+        problem: Problem,
+        index: int,
+        inputs: dict[str, Value],
+    ) -> Seen:
+        """Profile one call on `inputs`; what cannot be had is a note. Refused where nothing can."""
+        ncu = find_ncu()
+        if ncu is None:
+            self.seen.notes.append("no counters: ncu is not installed on this machine")
+        else:
+            self._place(solution, built, problem, index, inputs)
+            self._tell("profiling one call")
+            self._profile(ncu)
+        self._tell("reading the machine code")
+        self.seen.code = self._machine_code(built)
+        return self.seen
+
+    def _place(
+        self,
+        solution: Solution,
+        built: Built,
+        problem: Problem,
+        index: int,
+        inputs: dict[str, Value],
+    ) -> None:
+        """Write what the profiled process is given."""
+        room = self._room
+        shutil.copytree(built.root, room.given / "src")
+        entry = room.given / "src" / built.entry.name
+        if built.entry.is_relative_to(built.root):
+            entry = room.given / "src" / built.entry.relative_to(built.root)
+        else:
+            shutil.copy(built.entry, entry)
+        (room.out / _CACHE).mkdir()
+        job = {
+            "setup": {
+                "binding": solution.binding
+                or ("numpy" if "numpy" in solution.spec.languages else "python"),
+                "destination_passing": solution.spec.destination_passing_style,
+                "entry": room.inside(entry),
+                "root": room.inside(room.given / "src"),
+                "function": solution.entry_function,
+            },
+            "arguments": _arguments(inputs, room),
+            "outputs": _outputs(problem, index),
+        }
+        (room.given / "job.json").write_text(json.dumps(job), encoding="utf-8")
+
+    def _profile(self, ncu: Ncu) -> None:
+        room, seen = self._room, self.seen
+        report, told = room.out / _REPORT, room.out / _TOLD
+        program = [sys.executable, "-I", "-B", "-m", profiled.__name__]
+        program += [room.inside(room.given / "job.json"), room.inside(told)]
+        command = profiling_command(ncu, room.inside(report), program)
+        answer = room.run(command, _PROFILE_SECONDS)
+        output: str = answer["output"]
+        self._read_told(told)
+        if answer["returncode"] is None:
+            seen.notes.append(f"no counters: profiling took more than {_PROFILE_SECONDS:g} s")
+            return
+        if not _is_plain(report):
+            why = refusal(output) or f"the profiler left no report: {_tail(output)}"
+            seen.notes.append(f"no counters: {why}")
+            return
+        seen.files.append(report)
+        self._read_report(ncu, report, output)
+
+    def _read_told(self, path: Path) -> None:
+        if not _is_plain(path) or path.stat().st_size > _TOLD_BYTES:
+            return
+        try:
+            told = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        except ValueError:
+            return
+        if isinstance(told, dict) and isinstance(told.get("error"), str):
+            raise Refused(f"the solution failed while it was profiled: {told['error'][:1000]}")
+
+    def _read_report(self, ncu: Ncu, report: Path, output: str) -> None:
+        tools, seen = self._tools, self.seen
+        table = tools.out / _TABLE
+        self._shell([table_command(ncu, tools.inside(report))], table)
+        try:
+            text = table.read_text(encoding="utf-8", errors="replace") if table.is_file() else ""
+            seen.kernels = read_table(text)
+        except ValueError as error:
+            seen.notes.append(f"no counters: {refusal(output) or error}")
+            return
+        seen.files.append(table)
+        if sum(one.launches for one in seen.kernels) >= MOST_KERNELS:
+            seen.notes.append(f"only the first {MOST_KERNELS} launches of the call were profiled")
+
+    def code_of_library(self, built: Built) -> MachineCode | None:
+        """Return what a compiled solution's machine code holds; None where it is not compiled."""
+        if built.entry.is_relative_to(built.root):
+            return None
+        return self._disassembled([self._copied(built)], "record.sass.txt")
+
+    def _machine_code(self, built: Built) -> MachineCode | None:
+        """Disassemble what was built, and what the solution compiled while it ran."""
+        binaries = [one for one in sorted(self._room.out.rglob("*.cubin")) if _is_plain(one)]
+        if not built.entry.is_relative_to(built.root):
+            binaries.append(self._copied(built))
+        code = self._disassembled(binaries, _CODE) if binaries else None
+        if code is None:
+            self.seen.notes.append(LIBRARY_ONLY if not binaries else _NOT_DISASSEMBLED)
+        return code
+
+    def _copied(self, built: Built) -> Path:
+        target = self._tools.out / f"{built.digest[:12]}.so"
+        shutil.copy(built.entry, target)
+        return target
+
+    def _disassembled(self, binaries: list[Path], name: str) -> MachineCode | None:
+        nvcc = find_nvcc()
+        program = f"{nvcc.root}/bin/cuobjdump" if nvcc else "cuobjdump"
+        code = self._tools.out / name
+        # One at a time: the program takes no more.
+        self._shell([[program, "--dump-sass", self._tools.inside(one)] for one in binaries], code)
+        if not code.is_file() or code.stat().st_size > _CODE_BYTES:
+            return None
+        found = read_sass(code.read_text(encoding="utf-8", errors="replace"))
+        if not found.instructions:
+            return None
+        self.seen.files.append(code)
+        return found
+
+    def _shell(self, commands: Sequence[Sequence[str]], target: Path) -> None:
+        """Run commands whose output is too long for an answer, one after the other, into a file."""
+        words = "; ".join(shlex.join(one) for one in commands)
+        shell = ["/bin/sh", "-c", f"{{ {words}; }} > {shlex.quote(self._tools.inside(target))}"]
+        self._tools.run(shell, _TABLE_SECONDS)
+
+
+def gpu_room(sandbox: Sandbox, backend: Backend, folder: Path) -> tuple[Room, Path]:
+    """Return the room in which a solution is profiled, and an empty folder for tools."""
+    ncu = find_ncu()
+    given, out, tools = (folder / name for name in ("given", "out", "tools"))
+    for one in (given, out, tools):
+        one.mkdir()
+    place = "/out" if sandbox.bubblewrap else str(out)
+    caches = {name: f"{place}/{_CACHE}" for name in ("TRITON_CACHE_DIR", "CUPY_CACHE_DIR")}
+    room = Room(
+        sandbox,
+        given=given,
+        out=out,
+        shown=(ncu.root,) if ncu else (),
+        devices=backend.nodes,
+        environment=backend.environment | caches,
+    )
+    return room, tools
+
+
+def _arguments(inputs: dict[str, Value], room: Room) -> list[dict[str, Any]]:
+    """Write the tensors to files; return what the profiled process needs to load them."""
+    tensors = [one for one in inputs.values() if isinstance(one, torch.Tensor)]
+    total = sum(one.numel() * one.element_size() for one in tensors)
+    if total > MOST_INPUT_BYTES:
+        raise Refused(
+            f"the workload's inputs are {total} bytes; at most {MOST_INPUT_BYTES} can be profiled"
+        )
+    told: list[dict[str, Any]] = []
+    for number, value in enumerate(inputs.values()):
+        if not isinstance(value, torch.Tensor):
+            told.append({"value": value})
+            continue
+        path = room.given / f"input-{number}"
+        raw = value.contiguous().reshape(-1).view(torch.uint8).cpu()
+        raw.numpy().tofile(path)
+        told.append(
+            {
+                "file": room.inside(path),
+                "bytes": raw.numel(),
+                "dtype": str(value.dtype).removeprefix("torch."),
+                "shape": list(value.shape),
+            }
+        )
+    return told
+
+
+def _outputs(problem: Problem, index: int) -> list[dict[str, Any]]:
+    definition = problem.definition
+    resolved = definition.resolve(problem.workloads[index].axes)
+    told = []
+    for name, spec in definition.outputs.items():
+        shape = definition.output_shape(name, resolved)
+        if shape is not None:
+            dtype = str(torch_dtype(spec.dtype)).removeprefix("torch.")
+            told.append({"shape": list(stored_shape(spec, shape)), "dtype": dtype})
+    return told
+
+
+def _is_plain(path: Path) -> bool:
+    """Say whether this is a file, and no link that a solution may have put there."""
+    return path.is_file() and not path.is_symlink()
+
+
+def _tail(output: str) -> str:
+    return " ".join(output.split())[-300:] or "it printed nothing"
