@@ -1,4 +1,4 @@
-"""`new`: create a campaign."""
+"""`new`: create a campaign, or the problem for one."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,16 +6,35 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from kernelarc_guard.formats.authored import Request
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.solution import read_solution, seed_solution
+from kernelarc_mcp.cli.author import (
+    Axes,
+    Constant,
+    DrawWith,
+    Dtype,
+    Evaluating,
+    From,
+    Judge,
+    OpType,
+    ScalarInput,
+    Settings,
+    Shape,
+    author,
+    request_from,
+    unused,
+)
 from kernelarc_mcp.cli.console import UserError, err, out, print_json
 from kernelarc_mcp.cli.options import (
     Device,
+    GuardPython,
     Json,
     ProblemOption,
     ToleranceMode,
     Workloads,
     chosen_problem,
+    guard_python,
 )
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.settings import CampaignSettings
@@ -42,11 +61,34 @@ def settings_from(**values: object) -> CampaignSettings:
         raise UserError(f"{where}: {fault['msg'].removeprefix('Value error, ')}") from None
 
 
+def _author(request: Request, python: str, device: str, judge: bool, as_json: bool) -> None:
+    problem, seen = author(request, python, device, judge)
+    if as_json:
+        print_json({"problem": problem.definition.name, "folder": problem.folder, "seen": seen})
+        return
+    out.print(f"Problem {problem.definition.name}: {problem.folder}", markup=False)
+    out.print(
+        "Checked: zeros fail, the inputs matter, and the reference agrees with itself.",
+        *seen,
+        sep="\n",
+        markup=False,
+    )
+    out.print(f"Next: kernelarc-mcp new CAMPAIGN --problem {problem.folder}", markup=False)
+
+
+def place_of(device: str) -> str:
+    """Return the torch device of a device's name."""
+    return device if device.startswith("cuda") else "cpu"
+
+
 def new(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Directory to create the campaign in.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="Directory to create the campaign in, or with --from the problem."
+        ),
     ],
-    problem: ProblemOption,
+    problem: ProblemOption = "",
     agents: Annotated[
         int, typer.Option(min=1, max=64, help="Expected agents: agent-1 to agent-N.")
     ] = 1,
@@ -82,9 +124,39 @@ def new(
     ] = 0.1,
     workloads: Workloads = "workload.jsonl",
     tolerance: ToleranceMode = None,
+    source: From = "",
+    shape: Shape = None,
+    dtype: Dtype = None,
+    axes: Axes = None,
+    scalar: ScalarInput = None,
+    constant: Constant = None,
+    draw: DrawWith = "",
+    settings_: Settings = None,
+    evaluating: Evaluating = False,
+    op_type: OpType = "",
+    judge: Judge = True,
+    guard: GuardPython = "",
     as_json: Json = False,
 ) -> None:
-    """Create a campaign. Prints one bearer token per agent, once."""
+    """Create a campaign, or with --from a problem. Prints one bearer token per agent, once."""
+    options = {
+        "shapes": shape,
+        "dtypes": dtype,
+        "axes": axes,
+        "scalars": scalar,
+        "constants": constant,
+        "settings": settings_,
+    }
+    if source:
+        if problem:
+            raise UserError("new: give --problem for a campaign, or --from for a problem")
+        more = {"draw": draw, "evaluating": evaluating, "op_type": op_type, "name": name}
+        request = request_from(source, folder, options, device=place_of(device), **more)
+        _author(request, guard_python(guard), device, judge, as_json)
+        return
+    unused(options, draw=draw, eval=evaluating, op_type=op_type)
+    if not problem:
+        raise UserError("new: give --problem for a campaign, or --from for a problem")
     read = chosen_problem(problem, workloads, tolerance)
     for warning in read.warnings:
         err.print(f"warning: {warning}", markup=False)
