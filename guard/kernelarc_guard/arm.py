@@ -166,12 +166,22 @@ class Arm:
         return next(differs, None)
 
     def _go(self, workload: int) -> int:
+        seconds = self._deadline(workload)
+        return self._took(self._wake(seconds, workload), seconds, workload)
+
+    def _deadline(self, workload: int) -> float:
         first = workload not in self._first
-        seconds = self._schedule.start_seconds if first else self._schedule.call_seconds
+        return self._schedule.start_seconds if first else self._schedule.call_seconds
+
+    def _wake(self, seconds: float, workload: int) -> dict[str, Any]:
+        """Execute one window and return what the warden says of it."""
         try:
-            answer = self._runner.go(seconds)
+            return self._runner.go(seconds)
         except NurseryLost as lost:
             raise SolutionFault("crashed", f"it took its sandbox down: {lost}", workload) from None
+
+    def _took(self, answer: dict[str, Any], seconds: float, workload: int) -> int:
+        """Return a window's nanoseconds; raises SolutionFault for what the warden saw."""
         self._refuse(answer, f"a call took more than {seconds:g} s", workload)
         self._first.add(workload)
         elapsed = int(answer["ns"])
@@ -222,6 +232,12 @@ class Arm:
         """Set what it wrote to its scratch folder aside for later runners of its slot."""
         with suppress(NurseryLost):
             self._runner.keep()
+
+    def wait_loaded(self) -> None:
+        """Wait until it has loaded, where that began before; raises SolutionFault.
+
+        No window of any runner may begin earlier: its end stops all that is there.
+        """
 
     def let_die(self) -> None:
         """Begin to end, where that takes long: `close` waits for it."""

@@ -15,6 +15,7 @@ from kernelarc_guard.confinement import Confinement
 from kernelarc_guard.frames import FrameError, recv_frame, send_frame
 from kernelarc_guard.limits import adopt_orphans, die_with_parent, set_dumpable
 from kernelarc_guard.warden import Warden
+from kernelarc_guard.warming import WARMED_FOR, warm_triton
 
 OPERATIONS = frozenset({"fork", "wait", "go", "open", "keep", "kill", "end", "clean"})
 
@@ -26,8 +27,10 @@ def main() -> None:
     import numpy  # noqa: F401 - warm for the runners
     import torch
 
-    # It opens the GPU's driver, which no fork of this process could use then.
-    if "CUDA_VISIBLE_DEVICES" not in os.environ:
+    capability = os.environ.get(WARMED_FOR)
+    if capability is not None:
+        warm_triton(int(capability))
+    else:  # it opens the GPU's driver, which no fork of this process could use then
         try:
             import tvm_ffi  # noqa: F401 - warm for the runners
         except ImportError:
