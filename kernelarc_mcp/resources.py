@@ -5,14 +5,18 @@ from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.mcpserver.resources import TextResource
 
 from kernelarc_guard.model import Model
 from kernelarc_mcp.host.errors import HostError, UnknownTicket
+from kernelarc_mcp.host.guides import INDEX_URI, pages, templates
+from kernelarc_mcp.host.lenses import lens_names, read_lens
 from kernelarc_mcp.tools import ReadingTools, SubmittingTools
 
 BOARD = "kernelarc://board"
 MEMORY = "kernelarc://memory"
 _JSON = "application/json"
+_MARKDOWN = "text/markdown"
 
 
 def add_resources(
@@ -44,6 +48,60 @@ def add_resources(
     async def submission(ticket: str) -> str:
         """What wait_submission returns at once for that ticket."""
         return await _read(submitting.look(ticket))
+
+    add_guides(server)
+
+
+def add_guides(server: MCPServer[Any]) -> None:
+    """Register what is the same in every campaign: an index, the courses, the templates.
+
+    CampaignError where one of their files is malformed.
+    """
+    server.add_resource(
+        TextResource(
+            uri=INDEX_URI,
+            name="guide",
+            title="What there is to read",
+            description="Index of courses, templates and lenses.",
+            mime_type=_MARKDOWN,
+            text=index_text(),
+        )
+    )
+    for page in pages():
+        server.add_resource(
+            TextResource(
+                uri=page.uri,
+                name=f"{page.course}-{page.name or 'contents'}",
+                title=page.title,
+                description=page.summary,
+                mime_type=_MARKDOWN,
+                text=page.text,
+            )
+        )
+    for template in templates().values():
+        server.add_resource(
+            TextResource(
+                uri=template.uri,
+                name=template.name,
+                title=f"Template ({template.language}): {template.name}",
+                description=template.shows,
+                mime_type="text/plain",
+                text=template.text,
+            )
+        )
+
+
+def index_text() -> str:
+    """Return the index of everything there is to read, in Markdown."""
+    lines = ["# What there is to read", ""]
+    lines += ["get_brief says what to write and how it is judged. This is for how to make it fast."]
+    lines += ["", "## Courses, one page at a time", ""]
+    lines += [f"* `{page.uri}`: {page.summary}" for page in pages() if not page.name]
+    lines += ["", "## Strategy lenses", "", "By get_strategy_lens, or `kernelarc://lens/NAME`:", ""]
+    lines += [f"* `{name}`: {read_lens(name).title}" for name in lens_names()]
+    lines += ["", "## Templates: short patterns that compile", ""]
+    lines += [f"* `{one.uri}` ({one.language}): {one.shows}" for one in templates().values()]
+    return "\n".join(lines) + "\n"
 
 
 async def _read(answer: Awaitable[Model]) -> str:

@@ -170,7 +170,10 @@ class Brief(Answer):
     """Null until the campaign's calibration is done."""
     state: AgentState
     workspace: str
+    """Your files on the server's machine, where you can reach it; sources are sent by submit_candidate."""
     rules: list[str]
+    reading: list[LinkView]
+    """Resources for later: an index, and courses that fit this operator and device."""
 
 
 class LensView(Answer):

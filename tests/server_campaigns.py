@@ -37,10 +37,11 @@ class Place:
             campaign.close()
 
 
-def create(folder: Path, attempts: int = 8) -> Place:
+def create(folder: Path, attempts: int = 8, **settings_too: object) -> Place:
     """Create a campaign of two agents, `ada` and `bob`."""
     problem = Problem.model_validate({"definition": DEFINITION, "workloads": WORKLOADS})
-    settings = CampaignSettings(
-        name="trial", problem="doubling", agents=["ada", "bob"], attempts=attempts
+    settings = CampaignSettings.model_validate(
+        {"name": "trial", "problem": "doubling", "agents": ["ada", "bob"], "attempts": attempts}
+        | settings_too
     )
     return Place(folder, dict(Host.create(folder, settings, problem, None)))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from host_places import make_problem, make_settings
 
 from kernelarc_guard.decide import Decision
-from kernelarc_guard.protocol import Result
+from kernelarc_guard.protocol import Lease, Result
 from kernelarc_guard.ratios import Anchored, ratio_of
 from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_guard.solution import reference_solution
@@ -171,14 +171,19 @@ class Story:
             lens = draft_lens(self.state, standing)
             self.add(Drafting(episode=standing.episode + 1, lens=lens), agent)
 
-    def judge(self, ticket: str, screen: str, confirmation: str = "kept") -> None:
+    def judge(
+        self, ticket: str, screen: str, confirmation: str = "kept", lease: Lease | None = None
+    ) -> None:
         agent = self.state.attempts[ticket].agent
-        self.add(Screened(result=screen_result(screen)), agent, ticket)
+        held = {"lease": lease}
+        screened = screen_result(screen).model_copy(update=held)
+        self.add(Screened(result=screened), agent, ticket)
         if screen == "promising":
             amount = self.state.stake_of(agent)
             left = self.state.wealth[self.state.share_of(agent)] - amount
             self.add(Staked(amount=amount, wealth=left), agent, ticket)
-            self.add(Confirmed(result=confirm_result(confirmation)), agent, ticket)
+            confirmed = confirm_result(confirmation).model_copy(update=held)
+            self.add(Confirmed(result=confirmed), agent, ticket)
         self.settle(ticket, outcome(self.state, self.state.attempts[ticket]))
 
     def directive(self, agent: str) -> str:

@@ -10,6 +10,7 @@ from kernelarc_mcp.host.board_parts import (
     record_view,
 )
 from kernelarc_mcp.host.campaign import Campaign
+from kernelarc_mcp.host.credit import lens_credit
 from kernelarc_mcp.host.events import SEED
 from kernelarc_mcp.host.state import Attempt, CampaignState, RecordStep
 from kernelarc_mcp.host.tickets import standing_of
@@ -58,6 +59,7 @@ def board(campaign: Campaign, agent: str = "") -> Board:
                 )
                 for a in state.agents.values()
             ],
+            lenses=lens_credit(state),
             attempts_used=state.used,
             attempts=state.total,
             next_step=step,

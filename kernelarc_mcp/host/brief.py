@@ -10,11 +10,13 @@ from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES, languages_of
 from kernelarc_mcp.host.errors import BadRequest, UnknownAgent
 from kernelarc_mcp.host.events import AgentAdded
 from kernelarc_mcp.host.gate import MAX_SIMILARITY
+from kernelarc_mcp.host.guides import INDEX_URI, courses_for, templates
 from kernelarc_mcp.host.interface import interface_text
-from kernelarc_mcp.host.lenses import Lens, backend_of, read_lens
+from kernelarc_mcp.host.lenses import backend_of, read_lens
 from kernelarc_mcp.host.settings import NAME, CampaignSettings
 from kernelarc_mcp.host.submit import register
 from kernelarc_mcp.host.tickets import agent_state, standing_of
+from kernelarc_mcp.lens_views import LinkView, MoveView, RegionView
 from kernelarc_mcp.views import Brief, LensView, TensorView, WorkloadView
 from kernelarc_memory import LESSON_CAP, SUMMARY_CAP
 
@@ -77,6 +79,7 @@ def brief(campaign: Campaign, agent: str) -> Brief:
             state=agent_state(state, agent, now),
             workspace=workspace,
             rules=_rules(settings),
+            reading=_reading(state.campaign.operator_class, settings.device),
             next_step=next_step(state, agent, now, workspace),
         )
 
@@ -90,24 +93,35 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
         step = next_step(state, agent, campaign.journal.now(), str(campaign.workspace(agent)))
     if wanted not in eligible:
         raise BadRequest(f"name: {wanted[:60]!r} is not eligible; these are {', '.join(eligible)}")
-    lens = read_lens(wanted)
+    lens, backend = read_lens(wanted), backend_of(campaign.settings.device)
     return LensView(
         name=lens.name,
         title=lens.title,
         intent=lens.intent.strip(),
         pays_when=lens.pays_when,
         trap_when=lens.trap_when,
-        moves=lens.moves,
-        patterns=_patterns(lens, campaign.settings.device),
+        roofline=RegionView(pays=lens.roofline.pays.strip(), fails=lens.roofline.fails.strip()),
+        shapes=RegionView(pays=lens.shapes.pays.strip(), fails=lens.shapes.fails.strip()),
+        moves=[
+            MoveView(depth=move.depth, do=move.do, when=move.when)
+            for move in lens.moves_on(backend)
+        ],
+        patterns=lens.patterns,
+        notes=lens.notes_on(backend),
+        templates=[
+            LinkView(uri=one.uri, title=one.shows)
+            for one in map(templates().__getitem__, lens.templates)
+            if one.runs_on(backend)
+        ],
         eligible=eligible,
         next_step=step,
     )
 
 
-def _patterns(lens: Lens, device: str) -> list[str]:
-    backend = backend_of(device)
-    notes = [f"On {backend}: {note}" for note in lens.backends.get(backend, [])]
-    return [*lens.patterns, *notes]
+def _reading(operator_class: str, device: str) -> list[LinkView]:
+    courses = courses_for(operator_class, device)
+    links = [LinkView(uri=page.uri, title=page.title) for page in courses]
+    return [LinkView(uri=INDEX_URI, title="What there is to read"), *links]
 
 
 def _tensor(name: str, spec: TensorSpec) -> TensorView:

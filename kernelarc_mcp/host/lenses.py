@@ -1,75 +1,193 @@
 """The strategy lenses, and which of them an operator class may use on a backend."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, Literal, Self
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from kernelarc_guard.model import Model
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.errors import CampaignError
+
+Backend = Literal["cpu", "cuda"]
+Target = Literal["cpu", "cuda", "hopper", "blackwell"]
+"""What a note is about: a backend, or one generation of GPUs."""
+Depth = Literal["cheap", "medium", "deep"]
+_DEPTHS: Final = ("cheap", "medium", "deep")
+_TARGETS: Final[dict[Backend, tuple[Target, ...]]] = {
+    "cpu": ("cpu",),
+    "cuda": ("cuda", "hopper", "blackwell"),
+}
+_ELIGIBILITY: Final = "eligibility"
+_OTHER: Final = "other"
+
+Sentence = Annotated[str, Field(min_length=20, max_length=600)]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=60)]
+
+
+class Region(Model):
+    """On which side of a border the lens pays, and on which it does not."""
+
+    pays: Sentence
+    fails: Sentence
+
+
+class Move(Model):
+    """One rung of a lens's ladder."""
+
+    depth: Depth
+    do: Sentence
+    when: Sentence
+    """What a profile, or the times of a verdict, must show before this is the next thing to do."""
+    backend: Backend | None = None
+    """The only backend it is for; None: every one."""
 
 
 class Lens(Model):
     """One strategy: what to try, when it pays and when it is a trap."""
 
     name: str
-    title: str
-    intent: str
-    restrict: dict[str, list[str]] = {}
+    title: Annotated[str, Field(min_length=5, max_length=60)]
+    intent: Sentence
+    restrict: dict[Backend, list[Name]] = {}
     """Backend -> the only operator classes the lens is for; a backend not named: every class."""
-    pays_when: list[str]
-    trap_when: list[str]
-    moves: list[str]
-    patterns: list[str]
-    backends: dict[str, list[str]] = {}
-    """Backend -> what the strategy means there."""
+    roofline: Region
+    """Which limit the kernel must be near."""
+    shapes: Region
+    pays_when: list[Sentence] = Field(min_length=3)
+    trap_when: list[Sentence] = Field(min_length=3)
+    moves: list[Move] = Field(min_length=5)
+    """From cheap to deep."""
+    patterns: list[Sentence] = Field(min_length=2)
+    templates: list[Name] = Field(min_length=2, max_length=4)
+    """Files of `strategies/templates` that show a pattern whole."""
+    notes: dict[Target, list[Sentence]]
+    """What the strategy means on a backend or a generation of GPUs."""
+
+    @model_validator(mode="after")
+    def _a_ladder(self) -> Self:
+        depths = [_DEPTHS.index(move.depth) for move in self.moves]
+        if depths != sorted(depths):
+            raise ValueError("moves: expected cheap ones first, then medium, then deep")
+        missing = [target for names in _TARGETS.values() for target in names]
+        missing = [target for target in missing if not self.notes.get(target)]
+        if missing:
+            raise ValueError(f"notes: nothing about {missing[0]}")
+        return self
+
+    def moves_on(self, backend: Backend) -> list[Move]:
+        """Return the ladder for a backend."""
+        return [move for move in self.moves if move.backend in (None, backend)]
+
+    def notes_on(self, backend: Backend) -> list[str]:
+        """Return the notes for a backend, each with what it is about."""
+        return [f"{target}: {note}" for target in _TARGETS[backend] for note in self.notes[target]]
 
 
-def backend_of(device: str) -> str:
+class Eligibility(Model):
+    """Which lenses an operator class may use."""
+
+    classes: dict[Name, Annotated[list[str], Field(min_length=1)]]
+    """Operator class -> its lenses in the order in which they are handed out."""
+    aliases: dict[Name, Name]
+    """Another name -> the class."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if _OTHER not in self.classes:
+            raise ValueError(f"classes.{_OTHER}: missing; it serves the classes that are not named")
+        for operator_class, lenses in self.classes.items():
+            if len(set(lenses)) != len(lenses):
+                raise ValueError(f"classes.{operator_class}: a lens occurs twice")
+        for alias, operator_class in self.aliases.items():
+            if alias in self.classes or operator_class not in self.classes:
+                raise ValueError(f"aliases.{alias}: expected another name of one of the classes")
+        return self
+
+    def class_of(self, name: str) -> str:
+        """Return the class that an operator class's name stands for."""
+        known = self.aliases.get(name, name)
+        return known if known in self.classes else _OTHER
+
+
+def backend_of(device: str) -> Backend:
     """Return the backend a device belongs to: cpu or cuda."""
     return "cpu" if device.startswith("cpu") else "cuda"
 
 
+def lens_names() -> list[str]:
+    """Return the names of all lenses."""
+    paths = data_dir("strategies").glob("*.yaml")
+    return sorted(path.stem for path in paths if path.stem != _ELIGIBILITY)
+
+
 def read_lens(name: str) -> Lens:
     """Read one lens; CampaignError where there is none or its file is malformed."""
-    return _read_lens(data_dir("strategies"), name)
+    return load_lens(data_dir("strategies"), name)
 
 
 def eligible_lenses(operator_class: str, device: str) -> list[str]:
     """Return the lenses for an operator class on a device, in the order they are handed out."""
     folder = data_dir("strategies")
-    table = _read_yaml(folder / "eligibility.yaml")
-    names = table.get(operator_class, table.get("default"))
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise CampaignError(f"eligibility.yaml: {operator_class}: expected a list of lens names")
-    backend = backend_of(device)
+    table = load_eligibility(folder)
+    known, backend = table.class_of(operator_class), backend_of(device)
     return [
         name
-        for name in names
-        if operator_class in _read_lens(folder, name).restrict.get(backend, [operator_class])
+        for name in table.classes[known]
+        if known in load_lens(folder, name).restrict.get(backend, [known])
     ]
 
 
 @lru_cache(maxsize=64)
-def _read_lens(folder: Path, name: str) -> Lens:
+def load_lens(folder: Path, name: str) -> Lens:
+    """Read and check the lens `name` of a folder; CampaignError names file, field and fault."""
     path = folder / f"{name}.yaml"
-    if Path(name).name != name or name == "eligibility" or not path.is_file():
+    if Path(name).name != name or name == _ELIGIBILITY or not path.is_file():
         raise CampaignError(f"there is no lens {name!r}")
     try:
-        return Lens.model_validate(_read_yaml(path))
+        lens = Lens.model_validate(_read_yaml(path))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise CampaignError(f"{path.name}: {where}: {first['msg']}") from error
+        raise CampaignError(_told(path, error)) from error
+    if lens.name != name:
+        raise CampaignError(f"{path.name}: name: {lens.name!r}; expected the file's, {name!r}")
+    return lens
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+@lru_cache(maxsize=8)
+def load_eligibility(folder: Path) -> Eligibility:
+    """Read and check a folder's eligibility map; CampaignError names class and fault."""
+    path = folder / f"{_ELIGIBILITY}.yaml"
+    try:
+        table = Eligibility.model_validate(_read_yaml(path))
+    except ValidationError as error:
+        raise CampaignError(_told(path, error)) from error
+    for operator_class, lenses in table.classes.items():
+        for name in lenses:
+            if not (folder / f"{name}.yaml").is_file():
+                raise CampaignError(
+                    f"{path.name}: classes.{operator_class}: there is no lens {name!r}"
+                )
+    return table
+
+
+def _told(path: Path, error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = _where(first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{path.name}: {where}: {message}" if where else f"{path.name}: {message}"
+
+
+def _where(location: Iterable[int | str]) -> str:
+    return ".".join(str(part) for part in location)
+
+
+def _read_yaml(path: Path) -> dict[Any, Any]:
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CampaignError(f"{path.name}: cannot be read: {error}") from error
     if not isinstance(value, dict):
         raise CampaignError(f"{path.name}: expected a mapping")

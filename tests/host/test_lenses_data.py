@@ -1,5 +1,8 @@
-"""The lens files as data: every field is there, and the eligibility map names only lenses."""
+"""The lens files as data: a checked schema, an eligibility map that covers the library, clear errors."""
 
+import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,109 +10,204 @@ import pytest
 import yaml
 
 from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.host.errors import CampaignError
+from kernelarc_mcp.host.guides import Language, courses_for, templates
+from kernelarc_mcp.host.lenses import (
+    Backend,
+    Lens,
+    eligible_lenses,
+    lens_names,
+    load_eligibility,
+    load_lens,
+    read_lens,
+)
 
 FOLDER: Final = data_dir("strategies")
-LENSES: Final = sorted(path for path in FOLDER.glob("*.yaml") if path.stem != "eligibility")
-LISTS: Final = {"pays_when": 3, "trap_when": 3, "moves": 5, "patterns": 3}
-"""Fields that are lists of sentences, and how many each needs at least."""
-BACKENDS: Final = {"cpu", "cuda"}
-CLASSES: Final = {
-    "rmsnorm",
-    "softmax",
-    "gemm",
-    "conv",
-    "topk",
-    "attention",
-    "moe",
-    "elementwise",
-    "reduction",
-    "gather",
-    "other",
-    "default",
-}
+TABLE: Final = load_eligibility(FOLDER)
+BACKENDS: Final[tuple[Backend, ...]] = ("cpu", "cuda")
+DEVICES: Final = ("cpu", "cuda:0")
+LIBRARY: Final = sorted(path.parent.name for path in data_dir("kernels").glob("*/definition.json"))
 
 
-def load(path: Path) -> dict[str, Any]:
-    loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert isinstance(loaded, dict)
-    return loaded
+@pytest.fixture(params=lens_names())
+def lens(request: pytest.FixtureRequest) -> Lens:
+    return read_lens(request.param)
 
 
-@pytest.fixture(params=LENSES, ids=lambda path: path.stem)
-def lens(request: pytest.FixtureRequest) -> dict[str, Any]:
-    path: Path = request.param
-    return load(path) | {"file": path.stem}
+def test_there_are_eight_lenses_and_each_is_used_by_some_class() -> None:
+    used = {name for lenses in TABLE.classes.values() for name in lenses}
+    assert used == set(lens_names())
+    assert len(used) == 8
 
 
-def eligibility() -> dict[str, list[str]]:
-    return load(FOLDER / "eligibility.yaml")
+def test_the_texts_of_a_lens_differ_and_a_move_says_what_to_see_first(lens: Lens) -> None:
+    texts = [*lens.pays_when, *lens.trap_when, *lens.patterns]
+    texts += [text for move in lens.moves for text in (move.do, move.when)]
+    texts += [note for notes in lens.notes.values() for note in notes]
+    assert len(set(texts)) == len(texts)
+    for move in lens.moves:
+        assert move.do.endswith(".") and move.when.endswith(".")
+    assert 2 <= lens.intent.strip().count(". ") + 1 <= 3
 
 
-def test_there_are_eight_lenses() -> None:
-    assert len(LENSES) == 8
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_ladder_reaches_from_cheap_to_deep_on_every_backend(lens: Lens, backend: Backend) -> None:
+    depths = [move.depth for move in lens.moves_on(backend)]
+    assert set(depths) == {"cheap", "medium", "deep"}
+    assert len(depths) >= 5
+    assert len(lens.notes_on(backend)) >= 3
 
 
-def test_a_lens_has_exactly_the_known_fields(lens: dict[str, Any]) -> None:
-    known = {"file", "name", "title", "intent", "backends", *LISTS}
-    assert set(lens) - {"restrict"} == known
-    assert lens["name"] == lens["file"]
-    assert lens["title"].strip()
-    assert 2 <= lens["intent"].count(". ") + 1 <= 3
+def test_a_lens_speaks_of_both_generations_and_not_to_a_cpu(lens: Lens) -> None:
+    gpu, cpu = "\n".join(lens.notes_on("cuda")), "\n".join(lens.notes_on("cpu"))
+    assert "hopper: " in gpu and "blackwell: " in gpu and "cpu: " not in gpu
+    assert "hopper" not in cpu and "cuda: " not in cpu
 
 
-def test_every_list_of_a_lens_is_filled_with_different_texts(lens: dict[str, Any]) -> None:
-    for field, least in LISTS.items():
-        texts = lens[field]
-        assert all(isinstance(text, str) and len(text) > 20 for text in texts), field
-        assert len(set(texts)) == len(texts) >= least, field
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_lens_shows_a_template_that_the_backend_runs(lens: Lens, backend: Backend) -> None:
+    shown = [templates()[name] for name in lens.templates]
+    assert any(one.runs_on(backend) for one in shown)
 
 
-def test_a_move_is_one_sentence(lens: dict[str, Any]) -> None:
-    for move in lens["moves"]:
-        assert move.endswith(".") and "\n" not in move and ". " not in move
+def test_every_template_belongs_to_a_lens() -> None:
+    assert {name for each in lens_names() for name in read_lens(each).templates} == set(templates())
+    languages: set[Language] = {one.language for one in templates().values()}
+    assert languages == {"cpp", "cuda", "triton", "python"}
 
 
-def test_a_lens_means_something_on_every_backend(lens: dict[str, Any]) -> None:
-    assert set(lens["backends"]) == BACKENDS
-    for notes in lens["backends"].values():
-        assert len(notes) >= 3
-        assert all(isinstance(note, str) for note in notes)
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_class_leaves_lenses_to_rotate_to(device: str) -> None:
+    for operator_class in TABLE.classes:
+        assert len(eligible_lenses(operator_class, device)) >= 4, operator_class
 
 
-def test_a_restriction_names_known_backends_and_classes(lens: dict[str, Any]) -> None:
-    for backend, classes in lens.get("restrict", {}).items():
-        assert backend in BACKENDS
-        assert set(classes) <= set(eligibility())
-        assert all(lens["name"] in eligibility()[name] for name in classes)
+def test_a_restriction_names_classes_whose_map_has_the_lens(lens: Lens) -> None:
+    for classes in lens.restrict.values():
+        assert classes
+        for name in classes:
+            assert lens.name in TABLE.classes[name]
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_the_class_of_every_problem_we_ship_is_named_in_the_map(name: str) -> None:
+    definition = json.loads((data_dir("kernels") / name / "definition.json").read_text())
+    operator_class = definition["kernelarc"].get("operator_class") or definition["op_type"]
+    assert TABLE.class_of(operator_class) != "other"
+    # A problem may also be classed by its own name, which then means something more exact.
+    assert TABLE.class_of(name) != "other"
+
+
+@pytest.mark.parametrize(
+    ("operator_class", "first"),
+    [
+        ("gemm", "memory-layout"),
+        ("matmul", "memory-layout"),
+        ("gemm_epilogue", "library-autotuning"),
+        ("fp8_gemm_block_scaled", "low-precision"),
+        ("gqa_decode", "algorithm-substitution"),
+        ("paged_gqa_prefill", "operator-fusion"),
+        ("moe_backward", "launch-dispatch"),
+        ("topk", "algorithm-substitution"),
+        ("nobody-named-this", "operator-fusion"),
+    ],
+)
+def test_a_class_starts_with_the_lens_that_fits_its_limit(operator_class: str, first: str) -> None:
+    assert eligible_lenses(operator_class, "cuda:0")[0] == first
 
 
 def test_hand_written_gpu_instructions_are_for_gemm_like_operators_only() -> None:
-    native = load(FOLDER / "hardware-native.yaml")
-    assert set(native["restrict"]) == {"cuda"}
-    assert "gemm" in native["restrict"]["cuda"]
-    assert "rmsnorm" not in native["restrict"]["cuda"]
+    for operator_class in ("rmsnorm", "softmax", "elementwise", "reduction", "topk", "other"):
+        assert "hardware-native" not in eligible_lenses(operator_class, "cuda:0")
+    for operator_class in ("gemm", "attention", "moe", "decoder_layer", "quantized_gemm"):
+        assert "hardware-native" in eligible_lenses(operator_class, "cuda:0")
+    assert "hardware-native" in eligible_lenses("rmsnorm", "cpu")
 
 
-def test_the_map_covers_the_classes_and_names_only_lenses() -> None:
-    names = {path.stem for path in LENSES}
-    assert set(eligibility()) >= CLASSES
-    for operator_class, lenses in eligibility().items():
-        assert set(lenses) <= names, operator_class
-        assert len(set(lenses)) == len(lenses), operator_class
+def test_a_campaign_is_pointed_to_the_courses_that_fit_it() -> None:
+    def names(operator_class: str, device: str) -> list[str]:
+        return [page.course for page in courses_for(operator_class, device)]
+
+    assert names("gemm", "cuda:0") == ["hopper-gemm", "memory-bound"]
+    assert names("rmsnorm", "cuda:0") == ["memory-bound", "hopper-gemm"]
+    assert names("gemm", "cpu") == ["memory-bound"]
 
 
-def test_every_class_leaves_a_lens_to_rotate_to_on_every_backend() -> None:
-    restricted = {path.stem: load(path).get("restrict", {}) for path in LENSES}
-    for operator_class, lenses in eligibility().items():
-        for backend in BACKENDS:
-            open_ones = [
-                name
-                for name in lenses
-                if operator_class in restricted[name].get(backend, [operator_class])
-            ]
-            assert len(open_ones) >= 4, (operator_class, backend)
+def _written(folder: Path, name: str, change: dict[str, Any]) -> Path:
+    """Return a folder with the lenses, one of them changed; None takes a key away."""
+    copy = folder / "strategies"
+    shutil.copytree(FOLDER, copy)
+    path = copy / f"{name}.yaml"
+    content = yaml.safe_load(path.read_text(encoding="utf-8")) | change
+    content = {key: value for key, value in content.items() if value is not None}
+    path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return copy
 
 
-def test_every_lens_is_used_by_some_class() -> None:
-    used = {name for lenses in eligibility().values() for name in lenses}
-    assert used == {path.stem for path in LENSES}
+MOVE: Final = {"do": "Do something about it now.", "when": "Something can be seen there."}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"shapes": None}, "shapes: Field required"),
+        ({"tricks": ["more"]}, "tricks: Extra inputs are not permitted"),
+        ({"roofline": {"pays": "Left of the ridge, always."}}, "roofline.fails: Field required"),
+        ({"moves": []}, "moves: List should have at least 5 items"),
+        ({"moves": [MOVE | {"depth": "steep"}] * 5}, "moves.0.depth: Input should be 'cheap'"),
+        ({"moves": [MOVE | {"depth": "cheap", True: "cuda"}] * 5}, "moves.0.1: Keys should be"),
+        (
+            {"moves": [MOVE | {"depth": "deep"}] + [MOVE | {"depth": "cheap"}] * 4},
+            "memory-layout.yaml: moves: expected cheap ones first",
+        ),
+        ({"notes": {"cpu": ["One note about a processor."]}}, "notes: nothing about cuda"),
+        ({"notes": {"tpu": ["One note about something."]}}, "notes.tpu.[key]: Input should be"),
+        ({"restrict": {"cuda": ["GEMM!"]}}, "restrict.cuda.0: String should match pattern"),
+        ({"pays_when": ["short"] * 3}, "pays_when.0: String should have at least 20"),
+        ({"name": "other-name"}, "name: 'other-name'; expected the file's, 'memory-layout'"),
+    ],
+)
+def test_a_malformed_lens_is_refused_with_file_field_and_fault(
+    tmp_path: Path, change: dict[str, Any], told: str
+) -> None:
+    folder = _written(tmp_path, "memory-layout", change)
+    with pytest.raises(CampaignError, match=re.escape(told)) as refused:
+        load_lens(folder, "memory-layout")
+    assert str(refused.value).startswith("memory-layout.yaml: ")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"aliases": None}, "aliases: Field required"),
+        ({"classes": {"gemm": ["memory-layout"]}}, "classes.other: missing"),
+        ({"classes": {"other": []}}, "classes.other: List should have at least 1 item"),
+        ({"classes": {"other": ["magic"]}, "aliases": {}}, "other: there is no lens 'magic'"),
+        (
+            {"classes": {"other": ["memory-layout"] * 2}, "aliases": {}},
+            "classes.other: a lens occurs twice",
+        ),
+        ({"aliases": {"mm": "gem"}}, "aliases.mm: expected another name of one of the classes"),
+        ({"aliases": {"gemm": "conv"}}, "aliases.gemm: expected another name"),
+    ],
+)
+def test_a_malformed_map_is_refused_with_the_class(
+    tmp_path: Path, change: dict[str, Any], told: str
+) -> None:
+    folder = _written(tmp_path, "eligibility", change)
+    with pytest.raises(CampaignError, match=re.escape(told)) as refused:
+        load_eligibility(folder)
+    assert str(refused.value).startswith("eligibility.yaml: ")
+
+
+def test_a_lens_file_that_is_no_yaml_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text("name: [", encoding="utf-8")
+    (tmp_path / "list.yaml").write_text("- a\n", encoding="utf-8")
+    with pytest.raises(CampaignError, match=r"broken\.yaml: cannot be read"):
+        load_lens(tmp_path, "broken")
+    with pytest.raises(CampaignError, match=r"list\.yaml: expected a mapping"):
+        load_lens(tmp_path, "list")
+    for name in ("../eligibility", "eligibility", "nobody"):
+        with pytest.raises(CampaignError, match="there is no lens"):
+            load_lens(tmp_path, name)

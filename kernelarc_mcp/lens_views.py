@@ -1,0 +1,46 @@
+"""Parts of what the tools answer about lenses and what to read."""
+
+from typing import Literal
+
+from kernelarc_guard.model import Model
+
+
+class RegionView(Model):
+    pays: str
+    fails: str
+
+
+class MoveView(Model):
+    depth: Literal["cheap", "medium", "deep"]
+    do: str
+    when: str
+    """What a profile or a verdict's times show when this is the next thing to do."""
+
+
+class LinkView(Model):
+    """A resource to read."""
+
+    uri: str
+    title: str
+
+
+class LensCreditView(Model):
+    """What a lens brought so far; every number is a function of the ledger's rows."""
+
+    lens: str
+    agents: list[str]
+    """Agents under it now."""
+    assigned: int
+    """How often it was handed out: the least often is next."""
+    attempts: int
+    verdicts: dict[str, int]
+    keeps: int
+    """KEEPs that stand; a withdrawn record brings nothing."""
+    gain_percent: float
+    """Sum over them of 100 * ln(confirmed gain over the record before)."""
+    gain_per_attempt: float | None
+    """Percent; null before its first attempt."""
+    device_seconds: float
+    """How long the device was held for its judgements."""
+    gain_per_device_second: float | None
+    """Percent; null while the device was held for none."""
