@@ -1,14 +1,18 @@
 """What clients rely on: the tools, their order, their schemas and their answers, on both eras."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from mcp.types import TextResourceContents
-from server_campaigns import KERNEL, Place
+from server_campaigns import KERNEL, Place, create
 from serving import ERAS, Era, answer_of, connected, text_of
 
 from kernelarc_mcp.follow import MAX_WAIT
+from kernelarc_mcp.host.guides import pages, templates
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.lenses import lens_names
 from kernelarc_mcp.instructions import INSTRUCTIONS
 
 pytestmark = pytest.mark.anyio
@@ -99,12 +103,56 @@ async def test_each_resource_is_what_its_tool_returns(place: Place, silent_guard
             expected = answer_of(await client.call_tool(tool, dict(arguments)))
             assert json.loads(content.text) == expected, uri
         listed = {str(resource.uri) for resource in (await client.list_resources()).resources}
-        assert listed == {"kernelarc://problem", "kernelarc://board", "kernelarc://memory"}
+        assert {uri for uri in listed if "/" not in uri.removeprefix("kernelarc://")} == {
+            "kernelarc://problem",
+            "kernelarc://board",
+            "kernelarc://memory",
+            "kernelarc://guide",
+        }
         templates = (await client.list_resource_templates()).resource_templates
         assert {t.uri_template for t in templates} == {
             "kernelarc://lens/{name}",
             "kernelarc://submission/{ticket}",
         }
+
+
+async def test_every_course_page_and_template_is_listed_and_short_enough_for_every_client(
+    place: Place, silent_guard: str
+) -> None:
+    async with connected(Host.open(place.folder), "ada", silent_guard) as client:
+        listed = {str(one.uri): one for one in (await client.list_resources()).resources}
+        expected = {page.uri for page in pages()} | {one.uri for one in templates().values()}
+        assert expected <= set(listed)
+        (index,) = (await client.read_resource("kernelarc://guide")).contents
+        assert isinstance(index, TextResourceContents)
+        for uri in expected:
+            (content,) = (await client.read_resource(uri)).contents
+            assert isinstance(content, TextResourceContents)
+            assert 200 < len(content.text) < 10_000, uri
+            assert listed[uri].title and listed[uri].description, uri
+            onward = [
+                u for u in re.findall(r"`(kernelarc://[^`]+)`", content.text) if "..." not in u
+            ]
+            assert set(onward) <= set(listed), uri
+            # From the index on, links alone lead to everything.
+            assert uri in index.text or uri.startswith("kernelarc://curriculum/")
+        assert len(index.text) < 10_000
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+async def test_a_lens_fits_an_answer_and_its_templates_can_be_read(
+    tmp_path: Path, silent_guard: str, device: str
+) -> None:
+    folder = create(tmp_path / "campaign", device=device, lenses=lens_names()).folder
+    async with connected(Host.open(folder), "ada", silent_guard) as client:
+        brief = answer_of(await client.call_tool("get_brief", {}))
+        for name in lens_names():
+            result = await client.call_tool("get_strategy_lens", {"name": name})
+            assert len(text_of(result)) < 10_000, name
+            lens = answer_of(result)
+            assert lens["templates"], name
+            for link in [*lens["templates"], *brief["reading"]]:
+                assert (await client.read_resource(link["uri"])).contents
 
 
 async def test_the_prompts_start_an_agent(place: Place, silent_guard: str) -> None:
