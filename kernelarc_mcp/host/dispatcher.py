@@ -24,7 +24,7 @@ from kernelarc_mcp.host.guard_client import (
     OnProgress,
 )
 from kernelarc_mcp.host.host import Host
-from kernelarc_mcp.host.judgement import Claim, Judge
+from kernelarc_mcp.host.judgement import BaselinePlan, Claim, Judge
 from kernelarc_mcp.host.replay import MAX_RESTARTS
 
 LOCK: Final = "dispatcher.lock"
@@ -107,7 +107,7 @@ class Dispatcher:
             log = self._host.folder / "guard.log"
             async with GuardClient(self._guard_python, log) as guard:
                 await self._recalibrate(guard)
-                await self._until_done(self._judge_baseline, guard)
+                await self._until_done(self._judge_baselines, guard)
                 await self._work(guard, until_idle)
         finally:
             try:
@@ -219,11 +219,12 @@ class Dispatcher:
             raise GuardDied("returned no calibration")
         self._duties.calibrated(result)
 
-    async def _judge_baseline(self, guard: GuardClient) -> None:
-        plan = self._judge.baseline(self._cache)
-        if plan is None:
-            return
-        noted = self._noter("The reference is being measured as a line to beat")
+    async def _judge_baselines(self, guard: GuardClient) -> None:
+        while (plan := self._judge.baseline(self._cache)) is not None:
+            await self._judge_baseline(guard, plan)
+
+    async def _judge_baseline(self, guard: GuardClient, plan: BaselinePlan) -> None:
+        noted = self._noter(f"The line to beat {plan.name} is being measured")
         deaths = 0
         while True:
             try:
@@ -235,8 +236,7 @@ class Dispatcher:
                     self._judge.baselined(plan, None, f"The guard {error}.")
                     return
             else:
-                detail = result.detail or "The reference, run as a solution, against the seed."
-                self._judge.baselined(plan, result, detail)
+                self._judge.baselined(plan, result, result.detail or plan.detail)
                 return
 
     async def _judge_claim(self, guard: GuardClient, claim: Claim) -> None:

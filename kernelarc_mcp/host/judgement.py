@@ -7,6 +7,7 @@ from kernelarc_guard.decide import Calibration
 from kernelarc_guard.protocol import Confirm, Progress, Result, Screen
 from kernelarc_guard.reasons import STAGES
 from kernelarc_guard.solution import Solution
+from kernelarc_mcp.host.baselines import line_detail, lines_to_beat
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.events import (
     SEED,
@@ -55,6 +56,8 @@ class BaselinePlan:
     asked_after: int
     """Row that the request is made on; agents may join while the guard is at it."""
     request: Screen
+    detail: str
+    """What it is, in one sentence or two."""
 
 
 def _short(message: str) -> str:
@@ -200,19 +203,20 @@ class Judge:
         self._write_progress("", None, 0, message)
 
     def baseline(self, cache_dir: str) -> BaselinePlan | None:
-        """Return how the reference is judged as a baseline, or None where it was."""
+        """Return how the next line to beat is judged, or None where all were."""
         with self.campaign.journal.reading() as state:
-            reference = state.campaign.reference
-            if reference is None or "reference" in state.baselined:
-                return None
-            request = self.campaign.requests(cache_dir).screen(
-                "baseline-reference",
-                state.campaign.seed,
-                reference,
-                calibration=state.calibration,
-                stake=state.least_stake,
-            )
-            return BaselinePlan("reference", state.seq, request)
+            for name, solution in lines_to_beat(state.campaign).items():
+                if name not in state.baselined:
+                    request = self.campaign.requests(cache_dir).screen(
+                        f"baseline-{name}",
+                        state.campaign.seed,
+                        solution,
+                        calibration=state.calibration,
+                        stake=state.least_stake,
+                    )
+                    detail = line_detail(state.campaign, name)
+                    return BaselinePlan(name, state.seq, request, detail)
+            return None
 
     def screen_request(self, claim: Claim, cache_dir: str) -> Screen:
         """Return the request for a claim's screen."""

@@ -13,6 +13,7 @@ from kernelarc_guard.protocol import Result
 from kernelarc_mcp.host.campaign import PROBLEM, Campaign
 from kernelarc_mcp.host.derived import TABLES, derived_rows
 from kernelarc_mcp.host.errors import CampaignError, HostError
+from kernelarc_mcp.host.baselines import lines_to_beat
 from kernelarc_mcp.host.events import (
     GENESIS,
     Baselined,
@@ -246,7 +247,8 @@ class _Replay:
         found = recheck(result, created.problem.weights(), parameters, asked.least_stake)
         if not stands_for(asked.calibration, result):
             found.append("it was decided with another calibration than the campaign's then")
-        found += recheck_limit(result, created.problem, created.reference or created.seed)
+        line = lines_to_beat(created).get(body.name, created.seed)
+        found += recheck_limit(result, created.problem, line)
         self._find(event, found)
         self._hold(event, body.machine)
 

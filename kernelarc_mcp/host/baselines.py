@@ -1,0 +1,55 @@
+"""Lines to beat: known solutions that a campaign judges once, before its agents'."""
+
+from typing import Final
+
+from kernelarc_guard.definition import Definition
+from kernelarc_guard.solution import Solution, SourceFile, Spec
+from kernelarc_mcp.host.events import Created
+
+REFERENCE: Final = "reference"
+COMPILED: Final = "torch.compile"
+_PRODUCTS: Final = frozenset({"gemm", "matmul", "linear"})
+_COMPILED_TAIL: Final = """
+
+import torch as _torch_to_compile
+
+run = _torch_to_compile.compile(run)
+"""
+
+
+def lines_to_beat(created: Created) -> dict[str, Solution]:
+    """Return the solutions by their names on the board, in the order in which they are judged.
+
+    Everywhere the reference, where it is not the seed; on a GPU also what torch.compile makes of it.
+    """
+    lines: dict[str, Solution] = {}
+    if created.reference is not None:
+        lines[REFERENCE] = created.reference
+    if created.settings.device.startswith("cuda"):
+        lines[COMPILED] = compiled_solution(created.problem.definition)
+    return lines
+
+
+def line_detail(created: Created, name: str) -> str:
+    """Say what a line to beat is."""
+    if name == COMPILED:
+        return "The reference through torch.compile, against the seed."
+    told = "The reference, run as a solution, against the seed."
+    if created.settings.device.startswith("cuda") and created.operator_class in _PRODUCTS:
+        return f"{told} Its products are cuBLAS."
+    return told
+
+
+def compiled_solution(definition: Definition) -> Solution:
+    """Return the definition's reference through torch.compile, as a value-returning solution."""
+    return Solution(
+        name=COMPILED,
+        definition=definition.name,
+        author="reference",
+        spec=Spec(
+            languages=["pytorch"],
+            entry_point="compiled.py::run",
+            destination_passing_style=False,
+        ),
+        sources=[SourceFile(path="compiled.py", content=definition.reference + _COMPILED_TAIL)],
+    )
