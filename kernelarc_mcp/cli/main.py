@@ -9,6 +9,7 @@ from kernelarc_guard.solution import SolutionError
 from kernelarc_mcp import __version__
 from kernelarc_mcp.cli.agent import agent_app
 from kernelarc_mcp.cli.calibrate import calibrate
+from kernelarc_mcp.cli.connect import connect
 from kernelarc_mcp.cli.console import USER_ERROR, UserError, err, one_line
 from kernelarc_mcp.cli.demo import demo
 from kernelarc_mcp.cli.doctor import doctor
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(new)
 app.command()(serve)
+app.command()(connect)
 app.command()(status)
 app.command()(report)
 app.command()(verify)

@@ -1,0 +1,164 @@
+"""`connect`: tell a client how to reach a campaign, and try it."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+
+from kernelarc_mcp.cli.console import UserError, err, out
+from kernelarc_mcp.cli.options import CampaignDir
+from kernelarc_mcp.connecting.changes import CannotChange
+from kernelarc_mcp.connecting.door import (
+    DEFAULT_URL,
+    TOKEN_VARIABLE,
+    Door,
+    HttpDoor,
+    stdio_door,
+)
+from kernelarc_mcp.connecting.files import printed, written
+from kernelarc_mcp.connecting.forms import Client, Era, Form, form_for
+from kernelarc_mcp.host.host import Host
+
+NOT_CONNECTED = 1
+"""Exit status where the connection was tried and does not work."""
+
+
+def connect(
+    folder: CampaignDir,
+    client: Annotated[Client, typer.Option("--client", help="The client to connect.")],
+    agent: Annotated[
+        str,
+        typer.Option(
+            "--agent", metavar="NAME", help="Which agent it is.", show_default="the only one"
+        ),
+    ] = "",
+    http: Annotated[
+        bool,
+        typer.Option(
+            "--http/--stdio",
+            help="Reach a server that runs (see `serve --http`), or let the client start one.",
+        ),
+    ] = False,
+    url: Annotated[
+        str, typer.Option("--url", help="Address of the running server; implies --http.")
+    ] = "",
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Write the client's files instead of printing the entry."),
+    ] = False,
+    project: Annotated[
+        Path, typer.Option("--project", metavar="FOLDER", help="Where the client is started.")
+    ] = Path(),
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Try the connection afterwards.")
+    ] = True,
+) -> None:
+    """Print or write what a client needs to take part in a campaign, then try the connection.
+
+    No token is ever written: over HTTP the client takes it from KERNELARC_TOKEN (VS Code asks for
+    it), over stdio there is none. `--write` also puts the skill where the client looks for skills.
+    """
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    host = Host.open(folder)
+    try:
+        door: Door
+        if http or url:
+            door = HttpDoor(url or DEFAULT_URL)
+            who = _agent_of_token(host, token, agent)
+        else:
+            who = _chosen(host.agents(), agent)
+            door = stdio_door(folder, who)
+    finally:
+        host.close()
+    if not project.is_dir():
+        raise UserError(f"--project: {project} is no folder")
+    form = form_for(client, door)
+    _write(form, project) if write else _print(form, project)
+    for note in form.notes:
+        err.print(note, markup=False)
+    if not check:
+        return
+    if isinstance(door, HttpDoor) and not token:
+        err.print(
+            f"Not tried: {TOKEN_VARIABLE} is not set. `new` printed a token for each agent and "
+            f"`kernelarc-mcp agent add {folder} NAME` makes another; export it here and where the "
+            "client is started, then run this again.",
+            markup=False,
+        )
+        raise typer.Exit(NOT_CONNECTED)
+    _try(door, token, who, form.era)
+
+
+def _print(form: Form, project: Path) -> None:
+    path, text = printed(form)
+    out.print(text, markup=False, end="")
+    err.print(f"This belongs into {project.resolve() / path}; --write puts it there.", markup=False)
+
+
+def _write(form: Form, project: Path) -> None:
+    try:
+        done = written(form, project.resolve())
+    except CannotChange as error:
+        raise UserError(str(error)) from None
+    for path, state in done:
+        out.print(f"{state:<9}  {path}", markup=False)
+
+
+def _try(door: Door, token: str, agent: str, era: Era) -> None:
+    # The MCP SDK takes more than a second to import; nothing before this needs it.
+    from kernelarc_mcp.connecting.check import CannotConnect, look
+
+    shown = _shown(door)
+    err.print(f"Trying {shown}", markup=False)
+    try:
+        seen = anyio.run(look, door, token, era)
+    except CannotConnect as error:
+        err.print(f"kernelarc-mcp: not connected: {error}", markup=False)
+        sys.exit(NOT_CONNECTED)
+    if agent and seen.agent != agent:
+        err.print(f"kernelarc-mcp: connected, but as {seen.agent}, not {agent}", markup=False)
+        sys.exit(NOT_CONNECTED)
+    err.print(
+        f"Connected in {seen.seconds:.1f} s: {seen.server}, protocol {seen.protocol}, "
+        f"{len(seen.tools)} tools ({', '.join(seen.tools)}).",
+        markup=False,
+    )
+    err.print(
+        f"get_brief: {seen.agent} on {seen.problem} ({seen.device}), lens {seen.lens}, "
+        f"{seen.attempts_left} attempts left. {seen.next_step}",
+        markup=False,
+    )
+
+
+def _shown(door: Door) -> str:
+    if isinstance(door, HttpDoor):
+        return door.url
+    env = [f"{name}={shlex.quote(value)}" for name, value in door.env.items()]
+    return " ".join([*env, shlex.join([door.command, *door.args])])
+
+
+def _chosen(known: list[str], given: str) -> str:
+    if not given and len(known) == 1:
+        return known[0]
+    if given not in known:
+        said = f"there is no agent {given!r}" if given else "say which agent the client is"
+        raise UserError(f"--agent: {said} ({', '.join(known)})")
+    return given
+
+
+def _agent_of_token(host: Host, token: str, given: str) -> str:
+    """Return the agent a token stands for, the given name without one; UserError if they differ."""
+    if given:
+        _chosen(host.agents(), given)
+    if not token:
+        return given
+    owner = host.agent_for_token(token)
+    if owner is None:
+        raise UserError(f"{TOKEN_VARIABLE} is no token of the campaign in {host.folder}")
+    if given and owner != given:
+        raise UserError(f"--agent: {TOKEN_VARIABLE} is {owner}'s token, not {given}'s")
+    return owner

@@ -1,0 +1,55 @@
+"""How a client reaches a campaign: a server process of its own, or the address of a running one."""
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kernelarc_mcp.host.guard_client import UNSANDBOXED_VARIABLE
+from kernelarc_mcp.launch import AGENT_VARIABLE
+
+SERVER = "kernelarc"
+"""The server's name in every client: with a tool's name it stays under the shortest limit, 60."""
+TOKEN_VARIABLE = "KERNELARC_TOKEN"
+DEFAULT_URL = "http://127.0.0.1:8765/mcp"
+_CARRIED = (
+    "KERNELARC_GUARD_PYTHON",
+    UNSANDBOXED_VARIABLE,
+    "XDG_CACHE_HOME",
+    "CXX",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "LD_LIBRARY_PATH",
+)
+"""Variables that decide how the guard judges; clients hand down hardly more than PATH and HOME."""
+
+
+@dataclass(frozen=True)
+class StdioDoor:
+    """The client starts a server process and is the agent named in its environment."""
+
+    command: str
+    args: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HttpDoor:
+    """The client sends a bearer token, from its environment, to a server that runs already."""
+
+    url: str = DEFAULT_URL
+
+
+Door = StdioDoor | HttpDoor
+
+
+def stdio_door(folder: Path, agent: str) -> StdioDoor:
+    """Return the door of a server process for `agent`, with absolute paths only."""
+    carried = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
+    return StdioDoor(
+        command=sys.executable,
+        # -P: the client's working directory holds kernels, and one of them may be called numpy.py.
+        args=["-P", "-m", "kernelarc_mcp", "serve", str(folder.resolve())],
+        env={AGENT_VARIABLE: agent, **carried},
+    )

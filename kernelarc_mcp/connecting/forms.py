@@ -1,0 +1,171 @@
+"""What each client must be told, in the form its documentation gives, and where it looks for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from kernelarc_mcp.connecting.changes import Change, FirstText, JsonEntry, JsonMember, TomlTable
+from kernelarc_mcp.connecting.changes import WholeFile as Whole
+from kernelarc_mcp.connecting.door import SERVER, TOKEN_VARIABLE, Door, HttpDoor, StdioDoor
+from kernelarc_mcp.skill import agents_text, skill_text
+
+Client = Literal["claude", "codex", "gemini", "cursor", "vscode", "json"]
+Era = Literal["auto", "legacy"]
+CLIENTS: tuple[Client, ...] = get_args(Client)
+
+CALL_SECONDS = 600
+"""No call takes longer than 50 s; a client that gives up earlier for another reason loses nothing."""
+START_SECONDS = 60
+"""Until a server process answers on a loaded machine."""
+SHARED_SKILL = f".agents/skills/{SERVER}/SKILL.md"
+"""Where Codex, Gemini CLI, Cursor and VS Code all look for a project's skills."""
+TOKEN_INPUT = "kernelarc-token"
+
+
+@dataclass(frozen=True)
+class Form:
+    """Everything one client needs."""
+
+    changes: list[Change]
+    """The first one's file holds the server's entry and is what is printed."""
+    notes: list[str]
+    """What its user still does, or should know."""
+    era: Era = "legacy"
+    """How the client connects: `auto` tries the protocol of 2026 first, `legacy` shakes hands."""
+
+
+def form_for(client: Client, door: Door) -> Form:
+    """Return what `client` needs in order to reach a campaign through `door`."""
+    return _FORMS[client](door)
+
+
+def _claude(door: Door) -> Form:
+    entry = _plain(door, "${%s}") | {"timeout": CALL_SECONDS * 1000}
+    # A url without its type is taken for a server to be started.
+    entry = {"type": "stdio" if isinstance(door, StdioDoor) else "http"} | entry
+    return Form(
+        [
+            JsonEntry(".mcp.json", ("mcpServers", SERVER), entry),
+            JsonMember(".claude/settings.local.json", "enabledMcpjsonServers", SERVER),
+            Whole(f".claude/skills/{SERVER}/SKILL.md", skill_text()),
+        ],
+        [
+            "Claude Code shows the server as pending until you have trusted the folder: start "
+            "`claude` there once. `claude -p` needs no trust.",
+            f'Headless: claude -p "…" --allowedTools mcp__{SERVER}',
+        ],
+        era="auto",
+    )
+
+
+def _codex(door: Door) -> Form:
+    values: dict[str, Any]
+    if isinstance(door, StdioDoor):
+        values = {"command": door.command, "args": door.args}
+    else:
+        values = {"url": door.url, "bearer_token_env_var": TOKEN_VARIABLE}
+    values |= {"startup_timeout_sec": START_SECONDS, "tool_timeout_sec": CALL_SECONDS}
+    if isinstance(door, StdioDoor):
+        values["env"] = door.env
+    return Form(
+        [
+            TomlTable(".codex/config.toml", ("mcp_servers", SERVER), values),
+            Whole(SHARED_SKILL, skill_text()),
+        ],
+        [
+            "Codex ignores this file without a word until you have trusted the folder: start `codex` "
+            "there once, or put the table into config.toml in your own .codex directory.",
+            'Headless: codex exec --skip-git-repo-check "…"',
+        ],
+    )
+
+
+def _gemini(door: Door) -> Form:
+    if isinstance(door, StdioDoor):
+        entry = _plain(door, "")
+    else:
+        entry = {"httpUrl": door.url, "headers": _bearer(f"${TOKEN_VARIABLE}")}
+    return Form(
+        [
+            JsonEntry(
+                ".gemini/settings.json",
+                ("mcpServers", SERVER),
+                entry | {"timeout": CALL_SECONDS * 1000},
+            ),
+            Whole(SHARED_SKILL, skill_text()),
+        ],
+        [
+            "Gemini CLI connects to no server in a folder you have not trusted: start `gemini` there "
+            "once, or set GEMINI_CLI_TRUST_WORKSPACE=true.",
+            f'Headless: gemini -p "…" --approval-mode yolo --allowed-mcp-server-names {SERVER}',
+        ],
+    )
+
+
+def _cursor(door: Door) -> Form:
+    entry = _plain(door, "${env:%s}")
+    if isinstance(door, StdioDoor):
+        entry = {"type": "stdio"} | entry
+    return Form(
+        [
+            JsonEntry(".cursor/mcp.json", ("mcpServers", SERVER), entry),
+            Whole(SHARED_SKILL, skill_text()),
+        ],
+        ["Cursor has no setting for how long a call may take; no call here takes a minute."],
+    )
+
+
+def _vscode(door: Door) -> Form:
+    path = ".vscode/mcp.json"
+    entry = _plain(door, "${input:%s}", TOKEN_INPUT)
+    entry = {"type": "stdio" if isinstance(door, StdioDoor) else "http"} | entry
+    changes: list[Change] = [JsonEntry(path, ("servers", SERVER), entry)]
+    if isinstance(door, HttpDoor):
+        asked = {
+            "type": "promptString",
+            "id": TOKEN_INPUT,
+            "description": "KernelArc token of this agent",
+            "password": True,
+        }
+        changes.append(JsonMember(path, "inputs", asked))
+    return Form(
+        [*changes, Whole(SHARED_SKILL, skill_text())],
+        ["VS Code asks for the token once and keeps it in its own store."]
+        if isinstance(door, HttpDoor)
+        else ["VS Code asks whether you trust the server when it first starts it."],
+    )
+
+
+def _json(door: Door) -> Form:
+    entry = {"type": "stdio" if isinstance(door, StdioDoor) else "http"} | _plain(door, "${%s}")
+    return Form(
+        [
+            JsonEntry("mcp.json", ("mcpServers", SERVER), entry),
+            FirstText("AGENTS.md", agents_text()),
+        ],
+        [
+            "The form most clients read. Give a call at least 60 s; where your client does not fill "
+            f"in ${{{TOKEN_VARIABLE}}}, name the variable in its own way.",
+        ],
+    )
+
+
+def _plain(door: Door, reference: str, name: str = TOKEN_VARIABLE) -> dict[str, Any]:
+    """Return the fields all JSON forms share; `reference` is how the client names a variable."""
+    if isinstance(door, StdioDoor):
+        return {"command": door.command, "args": door.args, "env": door.env}
+    return {"url": door.url, "headers": _bearer(reference % name)}
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+_FORMS: dict[Client, Callable[[Door], Form]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "gemini": _gemini,
+    "cursor": _cursor,
+    "vscode": _vscode,
+    "json": _json,
+}
