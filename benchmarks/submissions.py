@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -15,6 +16,16 @@ from kernelarc_guard.terms import Flags, Floats, Ints, terms
 PARAMETERS = Parameters()
 STAKE = PARAMETERS.wealth * PARAMETERS.fraction
 SUBMISSIONS = 100
+
+
+class Pairs(Protocol):
+    """Where pairs come from: simulated noise, or a bank of measured ones."""
+
+    def pairs(self, rng: Random, rows: int, count: int, blocks: int) -> Floats:
+        """Draw `count` pair values (percent) of each of the rows."""
+
+    def seconds(self, pairs: Ints, blocks: Ints) -> Floats:
+        """Return what so many pairs of so many blocks each cost."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,7 @@ def pool(noise: Noise, rng: Random, size: int) -> Calibrations:
     return Calibrations.of([calibrate(noise, rng, 1, 48) for _ in range(size)])
 
 
-def source(noise: Noise, rng: Random, gain: Floats, blocks: Ints) -> Source:
+def source(noise: Pairs, rng: Random, gain: Floats, blocks: Ints) -> Source:
     """Return fresh pairs of candidates with these true gains (percent)."""
 
     def draw(rows: Ints, count: int) -> Floats:
@@ -110,7 +121,7 @@ class Submitted:
 
 
 def submit(
-    noise: Noise,
+    noise: Pairs,
     rng: Random,
     gain: Floats,
     held: Calibrations,
@@ -179,7 +190,7 @@ class Campaigns:
 
 
 def campaigns(
-    noise: Noise,
+    noise: Pairs,
     rng: Random,
     count: int,
     held: Calibrations,
