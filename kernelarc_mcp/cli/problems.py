@@ -1,33 +1,133 @@
-"""`problems`: what can be optimised out of the box."""
+"""`problems`: what can be optimised out of the box, or what a folder of problems holds."""
 
+import json
+import subprocess
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from pydantic import Field
 from rich.table import Table
 
-from kernelarc_guard.problem import read_problem
-from kernelarc_mcp.cli.console import out, print_json
-from kernelarc_mcp.cli.options import Json, library
+from kernelarc_guard.formats.places import definitions, is_set
+from kernelarc_guard.model import Model
+from kernelarc_guard.problem import ProblemError, read_problem
+from kernelarc_mcp.cli.console import UserError, out, print_json
+from kernelarc_mcp.cli.options import (
+    Device,
+    GuardPython,
+    Json,
+    Workloads,
+    guard_python,
+    library,
+)
+
+_SECONDS: Final = 300.0
 
 
-def problems(as_json: Json = False) -> None:
-    """List the problems that come with the project."""
-    found = {name: read_problem(folder) for name, folder in library().items()}
+class Listed(Model):
+    """One problem and what is known about it."""
+
+    name: str
+    operator_class: str = ""
+    workloads: int = 0
+    folder: str
+    description: str = ""
+    warnings: list[str] = []
+    error: str = Field(default="", description="Why it cannot be read or run.")
+    ran: str = Field(default="", description="What its reference gave, and at which lengths.")
+
+
+def problems(
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="A problem folder, a folder of such folders, or a FlashInfer-Trace set.",
+            show_default="the problems that come with the project",
+        ),
+    ] = None,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run", help="Run each reference once, at reduced size where the problem bears that."
+        ),
+    ] = False,
+    device: Device = "cpu",
+    workloads: Workloads = "workload.jsonl",
+    guard: GuardPython = "",
+    as_json: Json = False,
+) -> None:
+    """List problems with their class, and what is wrong with those that cannot be used.
+
+    Exit status 1 where one cannot be read, or with --run cannot be run.
+    """
+    found = [_listed(place, workloads) for place in _places(path)]
+    if run:
+        python = guard_python(guard)
+        found = [one if one.error else _run(one, python, device, workloads) for one in found]
     if as_json:
-        print_json(
-            [
-                {
-                    "name": name,
-                    "operator_class": problem.definition.operator_class,
-                    "workloads": len(problem.workloads),
-                    "folder": problem.folder,
-                    "description": problem.definition.description,
-                }
-                for name, problem in found.items()
-            ]
+        print_json([one.model_dump(mode="json") for one in found])
+    else:
+        _show(found, run)
+    if any(one.error for one in found):
+        raise typer.Exit(1)
+
+
+def _places(path: Path | None) -> list[Path]:
+    if path is None:
+        return list(library().values())
+    if not path.is_dir():
+        raise UserError(f"{path}: no such folder")
+    if is_set(path):
+        return definitions(path)
+    if (path / "definition.json").exists():
+        return [path]
+    inside = sorted(file.parent for file in path.rglob("definition.json"))
+    if not inside:
+        raise UserError(f"{path}: no problem in it: no definition.json, and no folder definitions/")
+    return inside
+
+
+def _listed(place: Path, workloads: str) -> Listed:
+    name = place.name if place.is_dir() else place.stem
+    try:
+        problem = read_problem(place, workloads)
+    except ProblemError as error:
+        return Listed(name=name, folder=str(place), error=str(error))
+    return Listed(
+        name=problem.definition.name,
+        operator_class=problem.definition.operator_class,
+        workloads=len(problem.workloads),
+        folder=str(place if problem.folder is None or place.is_file() else problem.folder),
+        description=problem.definition.description,
+        warnings=problem.warnings,
+    )
+
+
+def _run(one: Listed, python: str, device: str, workloads: str) -> Listed:
+    place = device if device.startswith("cuda") else "cpu"
+    command = [python, "-I", "-m", "kernelarc_guard.formats.trying", one.folder, workloads, place]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_SECONDS, check=False
         )
-        return
-    table = Table("problem", "class", "workloads", "description")
-    for name, problem in found.items():
-        definition = problem.definition
-        table.add_row(
-            name, definition.operator_class, str(len(problem.workloads)), definition.description
-        )
+        answer = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        return one.model_copy(update={"error": f"its reference took more than {_SECONDS:g} s"})
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        died = f"its reference ended the process ({done.returncode}): {last}"
+        return one.model_copy(update={"error": died})
+    return one.model_copy(update=answer)
+
+
+def _show(found: list[Listed], run: bool) -> None:
+    table = Table("problem", "class", "workloads", "reference" if run else "description")
+    for one in found:
+        said = one.error or (one.ran if run else one.description)
+        table.add_row(one.name, one.operator_class, str(one.workloads or ""), said)
     out.print(table)
+    for one in found:
+        for warning in one.warnings:
+            out.print(f"{one.name}: warning: {warning}", markup=False)
