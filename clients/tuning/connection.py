@@ -55,8 +55,12 @@ async def over_stdio(folder: Path, agent: str) -> AsyncIterator[Campaign]:
     command = str(beside) if beside.is_file() else shutil.which("kernelarc-mcp")
     if command is None:
         raise ToolFailed("the command kernelarc-mcp is not installed here")
-    # The SDK hands down a short list of variables only; the server's own settings are not on it.
-    settings = {name: value for name, value in os.environ.items() if name.startswith("KERNELARC_")}
+    # The SDK hands down a short list of variables only; what server and guard need is not on it.
+    settings = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("KERNELARC_", "CUDA_")) or name == "LD_LIBRARY_PATH"
+    }
     server = StdioServerParameters(
         command=command, args=["serve", str(folder)], env={**settings, "KERNELARC_AGENT": agent}
     )
