@@ -34,6 +34,8 @@ SHOWN_NOWHERE = frozenset(
         "interrupted",
         "calibration_asked",
         "calibration_dropped",
+        "profile_asked",
+        "profile_done",
     }
 )
 """Kinds of event that change no resource by themselves."""

@@ -3,8 +3,8 @@
 INSTRUCTIONS = """\
 KernelArc optimises one kernel. You write candidates; the server judges them and alone decides.
 Order: get_brief (first, always), get_strategy_lens, read_memory, then repeat submit_candidate -> \
-wait_submission (while state is not "done") -> obey state_after.directive; write_conclusion after \
-a lesson; view_leaderboard and view_snapshot when you need them.
+wait_submission (while state is not "done") -> obey state_after.directive; profile_candidate where \
+you must know what holds a right one up; write_conclusion after a lesson; view_leaderboard and view_snapshot when you need them.
 Every answer ends with next_step: do that.
 
 Directives, after every verdict:

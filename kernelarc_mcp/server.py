@@ -19,7 +19,13 @@ from kernelarc_mcp.instructions import INSTRUCTIONS
 from kernelarc_mcp.prompts import add_prompts
 from kernelarc_mcp.resources import add_resources
 from kernelarc_mcp.tokens import CampaignTokens, header_only
-from kernelarc_mcp.tools import Desk, ReadingTools, SubmittingTools, tools_in_order
+from kernelarc_mcp.tools import (
+    Desk,
+    ProfilingTools,
+    ReadingTools,
+    SubmittingTools,
+    tools_in_order,
+)
 
 log = logging.getLogger(__name__)
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
@@ -53,7 +59,7 @@ def build_server(
         title="KernelArc",
         version=__version__,
         instructions=INSTRUCTIONS,
-        tools=tools_in_order(reading, submitting),
+        tools=tools_in_order(reading, submitting, ProfilingTools(desk)),
         lifespan=running,
         subscriptions=bus,
         log_level=log_level,

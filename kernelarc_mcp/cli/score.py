@@ -94,6 +94,8 @@ def score(
         raise UserError("score: --solution and --record go with --problem")
     if submission and folder is None:
         raise UserError("score: --submission goes with the directory of a campaign")
+    if record is not None and solution is None:
+        raise UserError("score: --record goes with --solution")
     python = guard_python(guard)
     if folder is not None:
         report = _campaign(folder, submission, bounds, python)
@@ -144,8 +146,6 @@ def _measured(
     definition = problem.definition
     against: list[tuple[str, Solution]] = []
     asked: list[Count | Compare] = [_count(problem, device)]
-    if record is not None and solution is None:
-        raise UserError("score: --record goes with --solution")
     if solution is not None:
         for path in (solution, *([record] if record else [])):
             if not path.exists():

@@ -25,6 +25,7 @@ from kernelarc_mcp.host.guard_client import (
 )
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.judgement import BaselinePlan, Claim, Judge
+from kernelarc_mcp.host.profile_work import ProfileWork
 from kernelarc_mcp.host.replay import MAX_RESTARTS
 
 LOCK: Final = "dispatcher.lock"
@@ -69,6 +70,7 @@ class Dispatcher:
         """What is said to everybody while nothing but submissions is measured."""
         self._judge = Judge(host.campaign, machine_id(), os.getpid())
         self._duties = Duties(host.campaign, machine_id(), self._cache)
+        self._profiles = ProfileWork(host.campaign, self._cache, machine_id(), self._deadline)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Wait to be elected, then judge until cancelled; the OS frees the lock if this dies."""
@@ -118,9 +120,15 @@ class Dispatcher:
     async def _work(self, guard: GuardClient, until_idle: bool) -> None:
         while True:
             await self._do_duties(guard)
+            # One profile, then one submission: neither waits for a queue of the other.
+            profiled = await self._profiles.run_one(guard, self._noter)
+            if profiled:
+                self._judge.note(self._note)
             claim = self._judge.claim()
             if claim is not None:
                 await self._judge_claim(guard, claim)
+            elif profiled:
+                continue
             elif until_idle:
                 return
             else:

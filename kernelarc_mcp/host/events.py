@@ -12,6 +12,7 @@ from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Result
 from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_guard.solution import Solution
+from kernelarc_mcp.host.profile_events import ProfileAsked, ProfileDone
 from kernelarc_mcp.host.settings import CampaignSettings
 from kernelarc_mcp.host.watch_events import (
     CalibrationAsked,
@@ -238,7 +239,9 @@ Body = Annotated[
     | Suspected
     | Remeasured
     | Canary
-    | Quarantined,
+    | Quarantined
+    | ProfileAsked
+    | ProfileDone,
     Field(discriminator="kind"),
 ]
 BODY: TypeAdapter[Body] = TypeAdapter(Body)
@@ -325,6 +328,8 @@ __all__ = [
     "FileRef",
     "Interrupted",
     "Judging",
+    "ProfileAsked",
+    "ProfileDone",
     "Proposal",
     "Quarantined",
     "Registered",

@@ -10,6 +10,7 @@ from kernelarc_mcp.host import (
     brief,
     campaign,
     conclusions,
+    profiles,
     snapshots,
     submit,
     tickets,
@@ -18,6 +19,7 @@ from kernelarc_mcp.host import (
 from kernelarc_mcp.host.journal import Clock, utc_now
 from kernelarc_mcp.host.settings import CampaignSettings
 from kernelarc_mcp.host.submit import Candidate, Ticket
+from kernelarc_mcp.profile_views import ProfileView
 from kernelarc_mcp.views import (
     Board,
     Brief,
@@ -161,6 +163,14 @@ class Host:
     def changed(self, ticket: str) -> int:
         """Return a number that grows whenever anything about a submission may have moved."""
         return tickets.changed(self.campaign, ticket)
+
+    def profile(self, agent: str, submission: str, workload: str = "") -> ProfileView:
+        """Ask for a profile of an own submission, or return the one that is there."""
+        return profiles.ask(self.campaign, agent, submission, workload)
+
+    def profile_now(self, agent: str, submission: str, workload: str) -> ProfileView:
+        """Return a profile that was asked for, as it stands now."""
+        return profiles.look(self.campaign, agent, submission, workload)
 
     def conclude(
         self, agent: str, kind: str, summary: str, lesson: str, evidence: str

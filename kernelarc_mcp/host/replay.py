@@ -21,6 +21,8 @@ from kernelarc_mcp.host.events import (
     Event,
     Interrupted,
     Judging,
+    ProfileAsked,
+    ProfileDone,
     Quarantined,
     Registered,
     Remeasured,
@@ -33,6 +35,7 @@ from kernelarc_mcp.host.events import (
 )
 from kernelarc_mcp.host.inconsistent import Inconsistent, expect
 from kernelarc_mcp.host.plateau import CORRECT_REVERTS, draft_lens, first_lens, is_due
+from kernelarc_mcp.host.profile_state import apply_profile
 from kernelarc_mcp.host.state import (
     AgentStanding,
     Attempt,
@@ -112,6 +115,8 @@ def apply(state: CampaignState, event: Event) -> None:
             | Quarantined()
         ):
             apply_watch(state, event, body)
+        case ProfileAsked() | ProfileDone():
+            apply_profile(state, event, body)
     state.seq = event.seq
     state.head = event.hash
     if event.submission in state.attempts:

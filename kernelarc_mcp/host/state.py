@@ -17,6 +17,7 @@ from kernelarc_mcp.host.events import (
     Proposal,
     Suspected,
 )
+from kernelarc_mcp.host.profile_step import ProfileStep
 
 Progress = Literal["queued", "judging", "done"]
 
@@ -43,6 +44,8 @@ class AgentStanding:
     """Row of its last claim: the least recently served agent is next."""
     best: float | None = None
     """Best confirmed speedup over the seed."""
+    profile_ns: int = 0
+    """How long the device was held for its profiles."""
 
 
 @dataclass
@@ -150,7 +153,9 @@ class CampaignState:
     baselines: list[BaselineStep] = field(default_factory=list)
     baselined: set[str] = field(default_factory=set)
     device_ns: int = 0
-    """How long the device was held for submissions."""
+    """How long the device was held for submissions, profiles included."""
+    profiles: dict[tuple[str, str], ProfileStep] = field(default_factory=dict)
+    """Submission and workload -> its profile, in the order they were asked for."""
     extra_attempts: int = 0
     judged: int = 0
     """Submissions that were claimed and have a verdict."""

@@ -22,6 +22,7 @@ from kernelarc_mcp.host.events import (
     Confirmed,
     Created,
     Event,
+    ProfileDone,
     Remeasured,
     Row,
     Screened,
@@ -163,6 +164,9 @@ class _Replay:
                 self._judged(event, event.body, attempt.reserved or 0.0, judged_with)
             case Remeasured() | Canary() | SpreadUpdated():
                 self._hold(event, event.body.machine)
+            case ProfileDone() if event.body.answer is not None and event.body.answer.lease:
+                lease = event.body.answer.lease
+                self.leases.append(Held(event.seq, event.body.machine, lease))
             case _:
                 pass
 

@@ -4,13 +4,16 @@ from mcp.server.mcpserver.tools import Tool
 
 from kernelarc_mcp.tool import make_tool
 from kernelarc_mcp.tools.desk import Desk
+from kernelarc_mcp.tools.profiling import ProfilingTools
 from kernelarc_mcp.tools.reading import ReadingTools
 from kernelarc_mcp.tools.submitting import SubmittingTools
 
-__all__ = ["Desk", "ReadingTools", "SubmittingTools", "tools_in_order"]
+__all__ = ["Desk", "ProfilingTools", "ReadingTools", "SubmittingTools", "tools_in_order"]
 
 
-def tools_in_order(reading: ReadingTools, submitting: SubmittingTools) -> list[Tool]:
+def tools_in_order(
+    reading: ReadingTools, submitting: SubmittingTools, profiling: ProfilingTools
+) -> list[Tool]:
     """Return the tools in the order clients list them: the order of use.
 
     The order is part of the contract, since clients cache prompts by it.
@@ -28,6 +31,7 @@ def tools_in_order(reading: ReadingTools, submitting: SubmittingTools) -> list[T
             destructive=True,
             idempotent=True,
         ),
+        make_tool(profiling.profile_candidate, "Profile a submission", idempotent=True),
         make_tool(reading.write_conclusion, "Write a win or a trap", idempotent=True),
         make_tool(reading.view_leaderboard, "View the leaderboard", read_only=True),
         make_tool(reading.view_snapshot, "View a submission's source", read_only=True),

@@ -24,6 +24,7 @@ ORDER = [
     "submit_candidate",
     "wait_submission",
     "cancel_submission",
+    "profile_candidate",
     "write_conclusion",
     "view_leaderboard",
     "view_snapshot",

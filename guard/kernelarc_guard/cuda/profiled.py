@@ -41,10 +41,11 @@ def _call(job: dict[str, Any]) -> None:
     for _ in range(_WARM):
         function(*arguments)
     torch.cuda.synchronize()
-    torch.cuda.profiler.start()
+    marks: Any = torch.cuda.profiler
+    marks.start()
     function(*arguments)
     torch.cuda.synchronize()
-    torch.cuda.profiler.stop()
+    marks.stop()
 
 
 def _argument(one: dict[str, Any], wrap: Any) -> Any:

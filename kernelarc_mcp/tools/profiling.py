@@ -1,0 +1,48 @@
+"""The tool that says what holds a submission up."""
+
+from typing import Annotated, Any
+
+import anyio
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from kernelarc_mcp.follow import HEARTBEAT, MAX_WAIT, POLL
+from kernelarc_mcp.profile_views import ProfileView
+from kernelarc_mcp.tools.desk import Desk
+from kernelarc_mcp.tools.parameters import Ticket, Wait
+
+
+class ProfilingTools:
+    """Tools that cost device time, but no attempt."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def profile_candidate(
+        self,
+        context: Context[Any, Any],
+        submission: Ticket,
+        workload: Annotated[
+            str,
+            Field(max_length=100, description="Its uuid; empty: the one that took longest."),
+        ] = "",
+        wait_seconds: Wait = 45.0,
+    ) -> ProfileView:
+        """Profile one call of a submission of yours that was judged right: bottleneck, share of each
+        roof, stalls, occupancy and its limiter, registers, spills, shared memory, L2 hits, and what
+        its machine code holds beside the record's. Costs device time, no attempt; asked again it
+        returns the same profile and costs nothing. On a CPU there are no counters: rates and
+        machine code alone."""
+        agent, host = self._desk.caller(), self._desk.host
+        view = host.profile(agent, submission, workload)
+        deadline = anyio.current_time() + min(wait_seconds, MAX_WAIT)
+        told, beat = 0.0, 0.0
+        while view.state == "queued" and (left := deadline - anyio.current_time()) > 0:
+            now = anyio.current_time()
+            if now >= beat:
+                told += 0.001
+                beat = now + HEARTBEAT
+                await context.report_progress(told, 100.0, view.profile)
+            await anyio.sleep(min(POLL, left))
+            view = host.profile_now(agent, submission, view.workload)
+        return view
