@@ -11,6 +11,8 @@ from kernelarc_guard.dtypes import torch_dtype
 from kernelarc_guard.inputs import InputError, Value, make_inputs, redrawn
 from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.problem import Problem, ProblemError
+from kernelarc_guard.room import room_for
+from kernelarc_guard.thrifty import NOTE, check_problem_thriftily
 from kernelarc_guard.tolerance import compare
 from kernelarc_guard.workload import Workload
 
@@ -27,7 +29,10 @@ def check_problem(
     from the smallest on, and only until each question has its good answer. The reference runs on
     the torch device `place`, which has `memory_bytes` (None: what this machine has).
     """
-    _fits(problem, memory_bytes or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    if memory_bytes is None:
+        _fits(problem, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    elif room_for(problem, memory_bytes, 2).thrifty:
+        return _tried_thriftily(problem, place)
     workloads = by_size(problem)
     if not workloads:
         raise ProblemError("workloads: every output is empty; expected one that is not")
@@ -40,6 +45,15 @@ def check_problem(
     except (OracleError, InputError) as error:
         raise ProblemError(f"definition.json: {error}") from None
     return [*oracle.observations, *notes]
+
+
+def _tried_thriftily(problem: Problem, place: str) -> list[str]:
+    try:
+        oracle = Oracle(problem, place)
+        check_problem_thriftily(problem, oracle)
+    except (OracleError, InputError) as error:
+        raise ProblemError(f"definition.json: {error}") from None
+    return [*oracle.observations, NOTE]
 
 
 def _fits(problem: Problem, have: int) -> None:

@@ -1,5 +1,6 @@
 """Smoke and correctness: one runner, every workload, against the float64 oracle (imports torch)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelarc_guard.arm import Arm
@@ -11,6 +12,7 @@ from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.probes import Probes, observed
 from kernelarc_guard.reasons import Stage
 from kernelarc_guard.report import Report
+from kernelarc_guard.thrifty import probe
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Tried:
 
     arm: Arm
     workload: int
-    draw: Draw
+    draw: Draw | None
+    """None where nothing of it was kept."""
     outputs: Outputs
 
 
@@ -35,11 +38,13 @@ def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report)
     except SolutionFault as fault:
         stage: Stage = "build" if fault.reason == "build_failed" else "smoke"
         raise report.failure(stage, fault) from None
+    kept = not bench.drawer.thrifty
     draw = bench.drawer.draw(smallest)
     try:
         with bench.backend.holding(smallest):
             arm.call(smallest, draw)
-            outputs = {name: one.clone() for name, one in arm.outputs(smallest).items()}
+            outputs = arm.outputs(smallest)
+            outputs = {name: one.clone() for name, one in outputs.items()} if kept else {}
         arm.keep_scratch()
     except SolutionFault as fault:
         arm.close()
@@ -47,7 +52,7 @@ def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report)
     except BaseException:
         arm.close()
         raise
-    return Tried(arm, smallest, draw, outputs)
+    return Tried(arm, smallest, draw if kept else None, outputs)
 
 
 def check_workloads(
@@ -59,7 +64,8 @@ def check_workloads(
     """
     arm: Arm | None = tried.arm
     earlier: dict[int, list[Outputs]] = {}
-    if bench.judge(tried.workload, tried.outputs, bench.answer(tried.workload, tried.draw)).ok:
+    draw = tried.draw
+    if draw and bench.judge(tried.workload, tried.outputs, bench.answer(tried.workload, draw)).ok:
         earlier[tried.workload] = [tried.outputs]
     first: SolutionFault | None = None
     slowest = (0, 0)
@@ -70,8 +76,8 @@ def check_workloads(
                 # A runner is never used again after a fault.
                 arm = arm or bench.start(nursery, candidate, untimed=True)
                 with bench.backend.holding(index):
-                    probes = Probes(bench, arm, index, earlier.get(index, ()))
-                    slowest = max(slowest, (probes.run(), index))
+                    took = _probed(bench, arm, index, earlier.get(index, ()))
+                slowest = max(slowest, (took, index))
             except SolutionFault as fault:
                 first = first or fault
                 if arm is not None:
@@ -80,7 +86,7 @@ def check_workloads(
                 report.workload_failed(index, fault, bench.worst.get(index))
             else:
                 report.workload_passed(index, bench.worst.get(index))
-        if first is None and arm is not None:
+        if first is None and arm is not None and not bench.drawer.thrifty:
             try:
                 with bench.backend.holding(slowest[1]):
                     for seen in observed(bench, arm, *slowest):
@@ -94,3 +100,10 @@ def check_workloads(
             arm.close()
     if first is not None:
         raise report.failure("correctness", first)
+
+
+def _probed(bench: Bench, arm: Arm, workload: int, earlier: Sequence[Outputs]) -> int:
+    """Make all calls of the stage on one workload; return nanoseconds. Raises SolutionFault."""
+    if bench.drawer.thrifty:
+        return probe(bench, arm, workload)
+    return Probes(bench, arm, workload, earlier).run()

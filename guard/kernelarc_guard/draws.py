@@ -1,6 +1,7 @@
 """What one call is given: fresh inputs, buffer layouts and cache eviction (imports torch)."""
 
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -49,10 +50,12 @@ class Drawer:
         self.mutable = frozenset(definition.kernelarc.mutable_inputs)
         self.static = frozenset(definition.kernelarc.static_inputs) - self.mutable
         self.threads = definition.kernelarc.threads
+        self.thrifty = False
+        """Are there no copies to be made of what was drawn and returned?"""
         self._static: dict[int, dict[str, Value]] = {}
-        samples = [self._make(index) for index in self.indices]
-        self.variety = Variety(problem, samples)
-        self._samples = [Draw(sample).tensors for sample in samples]
+        self._samples: list[dict[str, torch.Tensor]] = []
+        """Layouts, without memory, of each workload's inputs."""
+        self.variety = Variety(problem, self._look_at_samples())
         self._outputs = [self._specs(workload.axes) for workload in problem.workloads]
         self.scalar_outputs = [n for n, spec in definition.outputs.items() if spec.shape is None]
         size = largest_cache() * 3 // 2 if evict_bytes is None else evict_bytes
@@ -107,6 +110,13 @@ class Drawer:
             },
             before.kind,
         )
+
+    def _look_at_samples(self) -> Iterator[dict[str, Value]]:
+        """Yield a draw of each workload, one after the other: all at once may be too large."""
+        for index in self.indices:
+            sample = self._make(index)
+            self._samples.append({n: _layout(one) for n, one in Draw(sample).tensors.items()})
+            yield sample
 
     def _kept(self, workload: int) -> dict[str, Value]:
         return self._static.get(workload, {})
@@ -168,6 +178,12 @@ class Drawer:
     def evict(self) -> None:
         """Read through more memory than the caches hold."""
         self._evict.sum()
+
+
+def _layout(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(
+        tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="meta"
+    )
 
 
 def _tensor(value: Value) -> torch.Tensor:

@@ -5,7 +5,7 @@ itself: its workloads lend one another their inputs, and nothing is derived.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 
@@ -23,21 +23,22 @@ from kernelarc_guard.workload import RANDOM, Workload
 class Variety:
     """What may be tried on each workload of a problem beside its own draws."""
 
-    def __init__(self, problem: Problem, samples: list[dict[str, Value]]) -> None:
-        """Look at one sample of every workload's inputs."""
+    def __init__(self, problem: Problem, samples: Iterable[dict[str, Value]]) -> None:
+        """Look at one sample of every workload's inputs, each once and none of them kept."""
         self._problem = problem
         workloads = problem.workloads
         own_axes = _custom(workloads[0]) and bool(generator_axes(problem.definition))
-        shapes = [_shapes(sample) for sample in samples]
+        free = own_axes and problem.definition.kernelarc.distributions is None
+        shapes = []
+        self._allowed: list[dict[str, tuple[str, ...]]] = []
+        for workload, sample in zip(workloads, samples, strict=True):
+            shapes.append(_shapes(sample))
+            self._allowed.append({} if free else self._kinds(workload, sample))
         self.siblings = [
             [j for j, other in enumerate(shapes) if own_axes and j != i and other == mine]
             for i, mine in enumerate(shapes)
         ]
         """Workloads of the same shapes, whose draws are legal inputs of this one."""
-        self._allowed = [
-            {} if own_axes and problem.definition.kernelarc.distributions is None else allowed
-            for allowed in map(self._kinds, workloads, samples)
-        ]
 
     def kinds(self, workload: int) -> list[str]:
         """Return the kinds of values that some input of the workload may take."""

@@ -49,7 +49,9 @@ def test_what_ptxas_says_of_a_kernel_is_in_the_answer(guard: GpuGuard) -> None:
 
 
 def test_a_compilers_error_is_in_the_answer_with_its_line(guard: GpuGuard) -> None:
-    result = guard.correct("rms_cuda.cu", content="#include <cuda_runtime.h>\nint run() { return nothing; }\n")
+    result = guard.correct(
+        "rms_cuda.cu", content="#include <cuda_runtime.h>\nint run() { return nothing; }\n"
+    )
     assert (result.verdict, result.reason, result.stage) == ("REJECT", "build_failed", "build")
     assert any(one.severity == "error" and one.line == 2 for one in result.build), result.build
 
