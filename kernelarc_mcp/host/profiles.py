@@ -66,14 +66,14 @@ def ask(campaign: Campaign, agent: str, submission: str, workload: str = "") -> 
             asked = ProfileAsked(workload=chosen, against=against)
             writer.append(asked, agent, submission)
             step = state.profiles[(submission, chosen)]
-        return _view(step)
+        return view_of(step)
 
 
 def look(campaign: Campaign, agent: str, submission: str, workload: str) -> ProfileView:
     """Return a profile as it stands now."""
     with campaign.journal.reading() as state:
         own_attempt(state, agent, submission)
-        return _view(state.profiles[(submission, workload)])
+        return view_of(state.profiles[(submission, workload)])
 
 
 def due(campaign: Campaign, cache_dir: str) -> ProfilePlan | None:
@@ -126,7 +126,8 @@ def _times(attempt: Attempt) -> dict[str, float]:
     return found
 
 
-def _view(step: ProfileStep) -> ProfileView:
+def view_of(step: ProfileStep) -> ProfileView:
+    """Return a profile as its agent sees it, short enough whatever it holds."""
     answer = step.answer
     if not step.done:
         said = "Call profile_candidate again with the same submission and workload."

@@ -12,13 +12,16 @@ from typing import Any
 
 import torch
 
+from kernelarc_guard.confinement import Confinement
 from kernelarc_guard.runner import load_solution, wrapper_of
 
 _WARM = 3
+_LABEL = 1
 
 
 def main() -> None:
     """Do the job that the first argument names; what went wrong is a line of the second file."""
+    os.chdir(Path(sys.argv[2]).parent)
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     told = {}
     try:
@@ -32,6 +35,10 @@ def main() -> None:
 def _call(job: dict[str, Any]) -> None:
     """Load the solution and call it, the last time between the marks."""
     torch.zeros(1, device="cuda")
+    if job["confinement"] is not None:
+        # The context is open and the profiler has its sockets: from here on nothing more is needed.
+        held = Confinement.from_json(job["confinement"])
+        held.enter(job["given"], job["out"], _LABEL)
     setup = job["setup"]
     wrap = wrapper_of(setup["binding"], setup["destination_passing"])
     arguments = [_argument(one, wrap) for one in job["arguments"]]

@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.supervised import Room
 
+CONFINED: Final = True
 MOST_INPUT_BYTES: Final = 8 << 30
 LIBRARY_ONLY: Final = "no machine code of its own: it calls a library's kernels"
 _NOT_DISASSEMBLED: Final = (
@@ -88,7 +89,7 @@ class GpuProfile:
         if ncu is None:
             self.seen.notes.append("no counters: ncu is not installed on this machine")
         else:
-            self._place(solution, built, problem, index, inputs)
+            self._place(ncu, solution, built, problem, index, inputs)
             self._tell("profiling one call")
             self._profile(ncu)
         self._tell("reading the machine code")
@@ -97,6 +98,7 @@ class GpuProfile:
 
     def _place(
         self,
+        ncu: Ncu,
         solution: Solution,
         built: Built,
         problem: Problem,
@@ -121,10 +123,18 @@ class GpuProfile:
                 "root": room.inside(room.given / "src"),
                 "function": solution.entry_function,
             },
+            "confinement": self._confinement(ncu) if CONFINED else None,
+            "given": room.inside(room.given),
+            "out": room.inside(room.out),
             "arguments": _arguments(inputs, room),
             "outputs": _outputs(problem, index),
         }
         (room.given / "job.json").write_text(json.dumps(job), encoding="utf-8")
+
+    def _confinement(self, ncu: Ncu) -> dict[str, Any]:
+        """Return what holds the profiled process once the profiler has begun: as a runner is held."""
+        held = self._room.sandbox.confinement(counted=True, devices=tuple(self._room.devices))
+        return replace(held, readable=(*held.readable, ncu.root)).as_json()
 
     def _profile(self, ncu: Ncu) -> None:
         room, seen = self._room, self.seen

@@ -1,0 +1,141 @@
+"""Profiling on a GPU with stand-ins for the profiler and the disassembler: rooms, files, refusals."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from guard_process import DLPACK, REFERENCE, cpp, problem, python
+
+from kernelarc_guard.build import Built
+from kernelarc_guard.cuda import profiling
+from kernelarc_guard.cuda.ncu import Ncu
+from kernelarc_guard.cuda.nvcc import Nvcc
+from kernelarc_guard.faults import Refused
+from kernelarc_guard.inputs import Value
+from kernelarc_guard.problem import Problem
+from kernelarc_guard.sandbox import Sandbox, find_sandbox
+from kernelarc_guard.solution import make_solution
+from kernelarc_guard.supervised import Room
+
+DATA = Path(__file__).parent.parent / "data" / "profiles"
+PROFILER = """#!/bin/sh
+here=$(dirname "$0")
+case "$*" in
+  *--import*) cat "$here/table.csv";;
+  *) out=""; last=""
+     for word in "$@"; do [ "$last" = "--export" ] && out="$word"; last="$word"; done
+     cat "$here/says"
+     [ -s "$here/told" ] && cp "$here/told" "$last"
+     [ -s "$here/report" ] && cp "$here/report" "$out"
+     [ -s "$here/cubin" ] && cp "$here/cubin" "$(dirname "$out")/cache/jit.cubin"
+     exit 0;;
+esac
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Sandbox:
+    """Return what this machine offers; without bubblewrap there is no room to test."""
+    found = find_sandbox()
+    if not found.bubblewrap:
+        pytest.skip("no bubblewrap here")
+    return found
+
+
+class Stand:
+    """A profiler that does as its files say, and a profile in rooms of its own."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tools = folder / "toolkit" / "bin"
+        self.tools.mkdir(parents=True)
+        self.write("ncu", PROFILER).chmod(0o755)
+        # The disassembler: prints what it is given a text of.
+        self.write("cuobjdump", '#!/bin/sh\ncat "$2"\n').chmod(0o755)
+        for name, content in (("table.csv", (DATA / "bandwidth.csv").read_text()), ("report", "r")):
+            self.write(name, content)
+        for name in ("says", "told", "cubin"):
+            self.write(name, "")
+        ncu, root = Ncu(str(self.tools / "ncu"), str(self.tools)), str(self.tools.parent)
+        monkeypatch.setattr(profiling, "find_ncu", lambda: ncu)
+        monkeypatch.setattr(profiling, "find_nvcc", lambda: Nvcc("nvcc", root, "a stand-in"))
+        for name in ("given", "out", "read"):
+            (folder / name).mkdir()
+        room = Room(sandbox, folder / "given", folder / "out", shown=(root,))
+        self.gpu = profiling.GpuProfile(room, folder / "read", lambda said: None)
+        self.folder = folder
+
+    def write(self, name: str, content: str) -> Path:
+        """Write one of the profiler's files."""
+        path = self.tools / name
+        path.write_text(content)
+        return path
+
+    def run(self, *, native: bool = False) -> profiling.Seen:
+        """Profile a call."""
+        root = self.folder / "built" / "src"
+        root.mkdir(parents=True)
+        body = cpp(DLPACK) if native else python(REFERENCE)
+        (root / body["sources"][0]["path"]).write_text(body["sources"][0]["content"])
+        entry = root / "kernel.py"
+        if native:
+            entry = root.parent / "kernel.so"
+            entry.write_text((DATA / "sm90.sass.txt").read_text())
+        built = Built(entry, root, "d" * 64, [], 0.0, False)
+        inputs: dict[str, Value] = {"x": torch.zeros(1000), "scale": 1.5}
+        made = Problem.model_validate(problem())
+        return self.gpu.run(make_solution(body), built, made, 0, inputs)
+
+
+@pytest.fixture
+def stand(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Stand:
+    """Return a stand with a report, a table and a library's machine code."""
+    return Stand(tmp_path, sandbox, monkeypatch)
+
+
+def test_a_compiled_solution_is_read_from_counters_and_its_library(stand: Stand) -> None:
+    seen = stand.run(native=True)
+    assert seen.kernels[0].name == "scale_rows<float, 4>"
+    assert seen.code is not None and seen.code.matrix == {"HGMMA": 2, "HMMA": 1}
+    assert [path.name for path in seen.files] == ["report.ncu-rep", "metrics.csv", "sass.txt"]
+    assert seen.notes == []
+
+
+def test_what_a_solution_compiled_while_it_ran_is_disassembled_too(stand: Stand) -> None:
+    stand.write("cubin", (DATA / "sm90.sass.txt").read_text())
+    seen = stand.run()
+    assert seen.code is not None and seen.code.spill_stores == 1
+
+
+def test_a_solution_that_only_calls_a_library_has_no_machine_code_of_its_own(stand: Stand) -> None:
+    seen = stand.run()
+    assert seen.code is None and seen.notes == [profiling.LIBRARY_ONLY]
+
+
+def test_counters_that_are_not_permitted_are_a_note_and_the_machine_code_is_there(
+    stand: Stand,
+) -> None:
+    stand.write("report", "")
+    stand.write("says", "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission")
+    seen = stand.run(native=True)
+    assert seen.kernels == [] and seen.code is not None
+    assert any("NVreg_RestrictProfilingToAdminUsers" in note for note in seen.notes)
+
+
+def test_a_report_without_a_table_is_a_note(stand: Stand) -> None:
+    stand.write("table.csv", "==ERROR== nothing to see\n")
+    assert any("table has no kernels" in note for note in stand.run().notes)
+
+
+def test_a_solution_that_fails_below_the_profiler_is_refused_with_its_words(stand: Stand) -> None:
+    stand.write("told", '{"error": "ValueError: not today"}')
+    with pytest.raises(Refused, match="failed while it was profiled: ValueError: not today"):
+        stand.run()
+
+
+def test_what_a_solution_puts_in_the_way_is_not_followed(stand: Stand) -> None:
+    stand.write("told", '["no object"]')
+    out = stand.folder / "out"
+    (out / "link.cubin").symlink_to("/etc/hostname")
+    (out / "metrics.csv").mkdir()
+    seen = stand.run()
+    assert seen.kernels and seen.code is None
