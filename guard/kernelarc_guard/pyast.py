@@ -65,3 +65,35 @@ def takes_exactly(function: ast.FunctionDef, count: int) -> bool:
         and not arguments.defaults
         and all(default is not None for default in arguments.kw_defaults)
     )
+
+
+def written_parameters(function: ast.FunctionDef) -> list[str]:
+    """Return the parameters that a function writes to in place, as its text shows.
+
+    An assignment to an element or with an operator, or a method of torch that ends in an underscore.
+    """
+    written: set[str] = set()
+    for node in ast.walk(function):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = [one for one in node.targets if isinstance(one, ast.Subscript)]
+        elif isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            if method.endswith("_") and not method.startswith("_") and method != "requires_grad_":
+                targets = [node.func.value]
+        for target in targets:
+            base = target
+            while isinstance(base, ast.Subscript | ast.Attribute):
+                base = base.value
+            if isinstance(base, ast.Name):
+                written.add(base.id)
+    rebound = {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return [one for one in positional(function) if one in written and one not in rebound]

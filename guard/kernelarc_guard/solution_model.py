@@ -10,6 +10,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from kernelarc_guard import pyast
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.model import Model
 
@@ -196,15 +197,33 @@ class Solution(Model):
 
 
 def reference_solution(definition: Definition) -> Solution:
-    """Return the definition's reference as a Python, value-returning solution."""
+    """Return the definition's reference as a Python, value-returning solution.
+
+    A reference that writes to its inputs would be refused as a solution: it is called with copies.
+    """
+    sources = [SourceFile(path="reference.py", content=definition.reference)]
+    entry = "reference.py::run"
+    mutable = definition.kernelarc.mutable_inputs
+    run = pyast.functions(pyast.parse(definition.reference))["run"]
+    names = pyast.positional(run)
+    written = pyast.written_parameters(run)
+    passed = [
+        f"{name}.clone()"
+        if name in written and spec.shape is not None and given not in mutable
+        else name
+        for name, (given, spec) in zip(names, definition.inputs.items(), strict=True)
+    ]
+    if passed != names:
+        text = (
+            f"from reference import run as _run\n\n\ndef run({', '.join(names)}):\n"
+            f"    return _run({', '.join(passed)})\n"
+        )
+        sources.append(SourceFile(path="on_copies.py", content=text))
+        entry = "on_copies.py::run"
     return Solution(
         name="reference",
         definition=definition.name,
         author="reference",
-        spec=Spec(
-            languages=["pytorch"],
-            entry_point="reference.py::run",
-            destination_passing_style=False,
-        ),
-        sources=[SourceFile(path="reference.py", content=definition.reference)],
+        spec=Spec(languages=["pytorch"], entry_point=entry, destination_passing_style=False),
+        sources=sources,
     )

@@ -251,6 +251,33 @@ def test_the_reference_runs_as_a_value_returning_solution() -> None:
     assert solution.sources[0].content == DEF.reference
 
 
+@pytest.mark.parametrize(
+    ("body", "copied"),
+    [
+        ("    x.index_add_(0, x, x)\n    return x", True),
+        ("    x[0] += 1\n    return x", True),
+        ("    x *= s\n    return x", True),
+        ("    x[0].grad.zero_()\n    return x", True),
+        ("    s += 1\n    return x * s", False),
+        ("    x = x.double()\n    x += 1\n    return x", False),
+        ("    y = x.clone()\n    y[0] = 1\n    return y.requires_grad_()", False),
+    ],
+)
+def test_a_reference_that_writes_to_its_inputs_is_called_with_copies(
+    body: str, copied: bool
+) -> None:
+    source = f"def run(x, s):\n{body}\n"
+    solution = reference_solution(
+        Definition.model_validate(changed(DEFINITION, "reference", source))
+    )
+    assert solution.sources[0].content == source
+    assert (solution.entry_file == "on_copies.py") == copied
+    if copied:
+        assert "def run(x, s):\n    return _run(x.clone(), s)" in solution.sources[1].content
+    kept = changed(changed(DEFINITION, "reference", source), "kernelarc", {"mutable_inputs": ["x"]})
+    assert reference_solution(Definition.model_validate(kept)).entry_file == "reference.py"
+
+
 def test_a_problem_without_a_seed_has_none(tmp_path: Path) -> None:
     assert seed_solution(tmp_path, DEF) is None
     (tmp_path / "solutions").mkdir()

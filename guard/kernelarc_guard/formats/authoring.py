@@ -20,9 +20,12 @@ from kernelarc_guard.formats.function_problem import from_function
 from kernelarc_guard.formats.kernelbench import NEEDED, from_module, is_kernelbench
 from kernelarc_guard.formats.module_source import NotUsable, find
 from kernelarc_guard.formats.needs import needs_gpu
+from kernelarc_guard.formats.selection import elements
 from kernelarc_guard.formats.tolerances import propose
 from kernelarc_guard.formats.writing import write_folder
-from kernelarc_guard.problem import ProblemError, read_problem
+from kernelarc_guard.inputs import make_inputs
+from kernelarc_guard.oracle import Oracle
+from kernelarc_guard.problem import Problem, ProblemError, read_problem
 from kernelarc_guard.textfile import first_error
 
 
@@ -44,6 +47,7 @@ def author(request: Request) -> Answer:
             folder = Path(scratch) / "problem"
             write_folder(folder, documents)
             problem = read_problem(folder)
+            _steady(problem, request)
             bounds = propose(problem, request.device, request.max_atol, request.max_rtol)
             for line in documents.workloads:
                 line["tolerance"] = bounds[line["uuid"]].model_dump(
@@ -73,6 +77,23 @@ def _documents(request: Request, notes: list[str]) -> Documents:
             f"{', '.join(NEEDED)}"
         )
     return from_function(found, request, notes)
+
+
+def _steady(problem: Problem, request: Request) -> None:
+    """Raise NotUsable for a reference whose answer is another each time."""
+    workload = min(problem.workloads, key=lambda one: elements(problem.definition, one))
+    oracle = Oracle(problem, request.device)
+    inputs = make_inputs(
+        problem.definition, workload, 1, folder=problem.folder, device=request.device
+    )
+    first, second = (oracle.reference_outputs(workload, inputs) for _ in range(2))
+    for name, one in first.items():
+        same = (one == second[name]) | (one != one)
+        if not bool(same.all()):
+            raise NotUsable(
+                f"output {name} is another each time for the same inputs: does it draw random numbers "
+                "(dropout is switched off by --eval)?"
+            )
 
 
 def _said(error: str, reference: str, device: str) -> str:
