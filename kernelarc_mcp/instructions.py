@@ -4,13 +4,16 @@ INSTRUCTIONS = """\
 KernelArc optimises one kernel. You write candidates; the server judges them and alone decides.
 Order: get_brief (first, always), get_strategy_lens, read_memory, then repeat submit_candidate -> \
 wait_submission (while state is not "done") -> obey state_after.directive; profile_candidate where \
-you must know what holds a right one up; write_conclusion after a lesson; view_leaderboard and view_snapshot when you need them.
+you must know what holds a right one up; write_conclusion after a lesson; view_leaderboard and \
+view_snapshot (sources; at first the seed's) when you need them.
 Every answer ends with next_step: do that.
+
+The brief says what to write, in which languages, how it is judged and what is not allowed. For \
+how to make it fast read the resource kernelarc://guide: courses and short templates that compile.
 
 Directives, after every verdict:
 - CONTINUE: improve on your branch.
-- RESTORE: your last try was reverted; start again from your branch (its files were put back in \
-your workspace, or page them with view_snapshot).
+- RESTORE: your last try was reverted; start again from your branch (view_snapshot pages it).
 - DRAFT: you are on a plateau. Take your new lens and submit something that differs in algorithm, \
 DSL or layout from your branch, not a light edit of it.
 - STOP: your attempts are spent. Reading and conclusions stay allowed.

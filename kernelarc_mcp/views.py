@@ -78,7 +78,11 @@ class WorkloadView(Model):
     uuid: str
     axes: dict[str, int]
     record_us: float | None
-    """Median of the record on this workload, microseconds, in the comparison that made it the record."""
+    """Median of the record on this workload, microseconds, in the comparison that made it the record.
+
+    Null until something was measured."""
+    weight: float
+    """In the mean over workloads; they sum to 1."""
     tolerance: ToleranceView
 
 
@@ -160,6 +164,9 @@ class Brief(Answer):
     axes: dict[str, str]
     reference: str
     workloads: list[WorkloadView]
+    workloads_in_all: int
+    next_workload: int | None
+    """Where get_brief(first_workload=...) goes on; null: these were the last."""
     languages: list[str]
     interface: str
     """How `run` is called in each language and style, with a minimal example; compiler flags."""

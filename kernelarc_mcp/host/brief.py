@@ -1,5 +1,7 @@
 """Everything an agent must know before its first attempt."""
 
+from typing import Final
+
 from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis
 from kernelarc_guard.problem import TensorSpec
 from kernelarc_mcp.host.advice import next_step
@@ -19,6 +21,9 @@ from kernelarc_mcp.host.tickets import agent_state, standing_of
 from kernelarc_mcp.lens_views import LinkView, MoveView, RegionView
 from kernelarc_mcp.views import Brief, LensView, TensorView, WorkloadView
 from kernelarc_memory import LESSON_CAP, SUMMARY_CAP
+
+WORKLOADS: Final = 16
+"""Workloads in one answer: a problem may have so many that a client would cut them."""
 
 
 def register_agent(campaign: Campaign, agent: str) -> None:
@@ -42,12 +47,21 @@ def register_agent(campaign: Campaign, agent: str) -> None:
     ensure_workspace(campaign, agent, seed.sources)
 
 
-def brief(campaign: Campaign, agent: str) -> Brief:
-    """Register the agent where it is new, and say everything it must know."""
+def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
+    """Register the agent where it is new, and say everything it must know.
+
+    Shows `WORKLOADS` workloads from number `first_workload` on, the first being 0.
+    """
+    known = campaign.problem.workloads
+    if not 0 <= first_workload < len(known):
+        raise BadRequest(
+            f"first_workload: {first_workload}; this problem's are 0 to {len(known) - 1}"
+        )
     register_agent(campaign, agent)
     definition, settings = campaign.problem.definition, campaign.settings
     languages = languages_of(settings.device)
     workspace = str(campaign.workspace(agent))
+    weights, end = campaign.problem.weights(), first_workload + WORKLOADS
     with campaign.journal.reading() as state:
         now = campaign.journal.now()
         times = state.record.microseconds
@@ -66,19 +80,22 @@ def brief(campaign: Campaign, agent: str) -> Brief:
                     uuid=workload.uuid,
                     axes=definition.resolve(workload.axes),
                     record_us=times.get(workload.uuid),
+                    weight=weight,
                     tolerance=tolerance_view(workload.tolerance, definition.kernelarc),
                 )
-                for workload in campaign.problem.workloads
+                for workload, weight in list(zip(known, weights, strict=True))[first_workload:end]
             ],
+            workloads_in_all=len(known),
+            next_workload=end if end < len(known) else None,
             languages=list(languages),
-            interface=interface_text(definition, languages),
+            interface=interface_text(definition, languages, settings.schedule.warmup_calls),
             correctness=correctness_view(definition.kernelarc),
             limits=limits_view(campaign.problem, settings.schedule),
             record=record_view(state),
             calibration=campaign_calibration(state, now),
             state=agent_state(state, agent, now),
             workspace=workspace,
-            rules=_rules(settings),
+            rules=_rules(settings, len(set(weights)) > 1),
             reading=_reading(state.campaign.operator_class, settings.device),
             next_step=next_step(state, agent, now, workspace),
         )
@@ -138,21 +155,35 @@ def _axis(axis: Axis) -> str:
     return f"{says} ({axis.description})" if axis.description else says
 
 
-def _rules(settings: CampaignSettings) -> list[str]:
+def _rules(settings: CampaignSettings, weighted: bool) -> list[str]:
     readable = {
         "always": "view_snapshot shows every submission at any time.",
         "drafting": "view_snapshot shows other agents' submissions only while you are drafting.",
         "never": "view_snapshot shows your own submissions and your branch only.",
     }[settings.snapshots]
+    mean = "weighted by `weight`" if weighted else "each workload counting alike"
     return [
         "Every well-formed submission costs one attempt, whatever becomes of it; the same"
-        " request_id again costs nothing.",
+        " request_id again costs nothing. There is no free trial: compile and check on a machine of"
+        " your own first where you have one. Nothing is read from `workspace`; what you submit is"
+        " the text you send.",
         "REJECT: refused before it was measured, r stays. KEEP: confirmed faster than the record,"
         " r is 0. ACCEPT: close to the record, it becomes your branch, r + 1. REVERT: wrong, or"
         " not shown close, r + 1, and your workspace goes back to your branch.",
-        f"A KEEP is proven by fresh measurements: more than {settings.parameters.delta:g} %"
-        f" faster on the whole, and no workload shown more than {settings.parameters.band:g} %"
-        " slower. Every timed output is checked.",
+        "Faster means: the mean over workloads of ln(record's time / candidate's time), "
+        f"{mean}; both run side by side in fresh processes, caches cold. A KEEP is proven by fresh"
+        f" measurements: more than {settings.parameters.delta:g} % faster on the whole, and no"
+        f" workload shown more than {settings.parameters.band:g} % slower. `calibration` says which"
+        " gain can be proven here; make larger steps than that.",
+        "Every timed output is checked, on new inputs, some of them unannounced and of other kinds."
+        " Results kept from earlier calls, work left for later, answers for known inputs only and"
+        " lower precision than `correctness` allows end as REVERT.",
+        "Not allowed (REJECT policy_forbidden): network, other processes' memory, killing processes,"
+        " timers and signals that wake a process, setting device clocks, raw system calls, walking"
+        " frames, replacing parts of the evaluator, torch switched to less than float32. The sandbox"
+        " shows the system, Python with torch, the compiler and a scratch folder, nothing else."
+        " Subprocesses must be gone and threads idle when run returns; at most `limits.threads` may"
+        " compute.",
         f"At r = {settings.r_draft} you must DRAFT: change the algorithm, DSL or layout, say which,"
         f" and share at most {MAX_SIMILARITY:.0%} of your branch's text. {readable}",
         f"At most {MAX_FILES} files and {MAX_BYTES // 1024} KiB of sources. The same source again,"

@@ -16,15 +16,14 @@ MAX_FILES: Final = 32
 MAX_BYTES: Final = 512 * 1024
 """Of all sources together, in UTF-8."""
 _CPU_LANGUAGES: Final = ("python", "pytorch", "numpy", "cpp")
+# What the guard can load or build for a GPU: host C++ and numpy have no sight of its memory.
 _GPU_LANGUAGES: Final = (
-    *_CPU_LANGUAGES,
+    "python",
+    "pytorch",
     "triton",
-    "cupy",
     "cuda",
     "cuda_cpp",
-    "cutlass",
-    "cublas",
-    "cudnn",
+    "cupy",
     "cute_dsl",
     "cutile",
     "tilelang",

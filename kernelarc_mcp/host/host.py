@@ -93,9 +93,9 @@ class Host:
         """Let an agent in and give it a lens; UnknownAgent for one that is not expected."""
         brief.register_agent(self.campaign, agent)
 
-    def brief(self, agent: str) -> Brief:
+    def brief(self, agent: str, first_workload: int = 0) -> Brief:
         """Register the agent where it is new, and say everything it must know."""
-        return brief.brief(self.campaign, agent)
+        return brief.brief(self.campaign, agent, first_workload)
 
     def lens(self, agent: str, name: str = "") -> LensView:
         """Return the agent's lens, or another one that is eligible."""

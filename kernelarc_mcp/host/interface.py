@@ -1,59 +1,172 @@
 """How a solution is called in each language and style, with a minimal example; for `get_brief`."""
 
+from typing import Final
+
 from kernelarc_guard.compile_flags import DEFAULT
-from kernelarc_guard.problem import Definition
+from kernelarc_guard.problem import Definition, TensorSpec
+
+_OPTIONAL: Final = ("cupy", "cute_dsl", "cutile", "tilelang", "helion")
+"""Python languages that need a package the guard's environment may lack."""
+_ELEMENTS: Final = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+    "int64": "int64_t",
+    "int32": "int32_t",
+    "int16": "int16_t",
+    "int8": "int8_t",
+    "bool": "bool",
+}
+"""C++ types of elements; the other dtypes are bytes."""
+_GPU_ELEMENTS: Final = _ELEMENTS | {"float16": "__half", "bfloat16": "__nv_bfloat16"}
 
 
-def interface_text(definition: Definition, languages: tuple[str, ...]) -> str:
-    """Return how `run` is called for this problem."""
+def interface_text(
+    definition: Definition, languages: tuple[str, ...], warmup_calls: int = 2
+) -> str:
+    """Return how `run` is called for this problem, what is compiled how, and how long it lives."""
     inputs, outputs = list(definition.inputs), list(definition.outputs)
-    parts = [_python(definition, inputs, outputs)]
-    if "cpp" in languages or "cuda" in languages:
-        parts.append(_tvm_ffi(inputs, outputs))
-        parts.append(_dlpack(inputs, outputs))
-    if "cpp" in languages:
-        parts.append(
-            f"C++ is compiled with {' '.join(DEFAULT)}; cflags of your own come after these and win,"
-            " for instance -ffast-math or -fopenmp (with ld_flags -fopenmp)."
-        )
+    gpu = "cuda" in languages
+    parts = [_sending(languages, gpu), _python(definition, inputs, outputs, gpu)]
+    parts.append(_dlpack(definition, inputs, outputs, gpu))
+    parts.append(_tvm_ffi(inputs, outputs, gpu))
+    parts.append(_compiled_for_gpu() if gpu else _compiled_for_cpu())
+    if gpu:
+        parts.append(_streams())
+    parts.append(_life(definition, warmup_calls))
     return "\n\n".join(parts)
 
 
-def _python(definition: Definition, inputs: list[str], outputs: list[str]) -> str:
+def _sending(languages: tuple[str, ...], gpu: bool) -> str:
+    native = (
+        "cuda (the same as cuda_cpp): CUDA C++ compiled by nvcc"
+        if gpu
+        else "cpp: C++ for this CPU, usually the fastest here"
+    )
+    python = (
+        "python, pytorch, triton: a Python file, with torch and triton"
+        if gpu
+        else "python (the same as pytorch): torch; numpy: the same with numpy arrays"
+    )
+    optional = [name for name in _OPTIONAL if name in languages]
+    more = (
+        f" {', '.join(optional)}: only where the guard has the package; else REJECT build_failed"
+        " says so."
+        if optional
+        else ""
+    )
+    return (
+        "What to send: the whole text of one file as `source`, with a function `run`. Its language is"
+        " `language`, else by `filename`'s ending (.py, "
+        + (".cu" if gpu else ".cpp")
+        + "), else python."
+        f" {native}. {python}.{more}"
+    )
+
+
+def _python(definition: Definition, inputs: list[str], outputs: list[str], gpu: bool) -> str:
     returned = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
     scalars = [name for name in inputs if definition.inputs[name].shape is None]
     note = f" {', '.join(scalars)}: a Python number." if scalars else ""
     mutable = definition.kernelarc.mutable_inputs
     may = f" You may write to {', '.join(mutable)}." if mutable else " Do not write to inputs."
+    kind = "torch tensors on the GPU" if gpu else "torch tensors (numpy arrays for numpy)"
     return (
         f"Python, value-returning (destination_passing=false):\n"
         f"    def run({', '.join(inputs)}):\n"
         f"        return {returned}\n"
         f"Python, destination-passing (destination_passing=true): fill the outputs, return nothing\n"
         f"    def run({', '.join([*inputs, *outputs])}): ...\n"
-        f"Tensors are contiguous torch tensors on the campaign's device.{note}{may}"
+        f"Arguments are contiguous {kind}.{note}{may}"
         f" Return plain tensors of the stated shape and dtype, sharing no memory with inputs."
     )
 
 
-def _tvm_ffi(inputs: list[str], outputs: list[str]) -> str:
+def _dlpack(definition: Definition, inputs: list[str], outputs: list[str], gpu: bool) -> str:
+    parameters = [_parameter(definition.inputs[name], name) for name in inputs]
+    parameters += [f"DLTensor* {name}" for name in outputs]
+    first = next((name for name in inputs if definition.inputs[name].shape is not None), outputs[0])
+    spec = (definition.inputs | definition.outputs)[first]
+    element = (_GPU_ELEMENTS if gpu else _ELEMENTS).get(spec.dtype, "uint8_t")
+    pointer = f"{'const ' if first in inputs else ''}{element}*"
+    bits = f" {spec.dtype} comes as its 16 bits." if element == "uint16_t" else ""
+    headers = ["cuda_runtime.h", "dlpack/dlpack.h", "cstdint"]
+    headers += ["cuda_bf16.h", "cuda_fp16.h"] if gpu else []
+    return (
+        f"{'CUDA C++' if gpu else 'C++'}, binding dlpack (always destination-passing; the usual one),"
+        " return 0 when done:\n"
+        + "".join(f"    #include <{name}>\n" for name in headers[0 if gpu else 1 :])
+        + f'    extern "C" int run({", ".join(parameters)}) {{\n'
+        f"      auto* p = reinterpret_cast<{pointer}>(static_cast<char*>({first}->data)\n"
+        f"                                           + {first}->byte_offset);\n"
+        f"      int64_t n = {first}->shape[0];  // and so on, by {first}->ndim\n"
+        "      return 0;\n    }\n"
+        f"Tensors are contiguous, strides may be null.{bits}"
+        + (" data points to device memory." if gpu else "")
+    )
+
+
+def _parameter(spec: TensorSpec, name: str) -> str:
+    """Return how an input is declared in C: a tensor, or a Python number by value."""
+    if spec.shape is not None:
+        return f"const DLTensor* {name}"
+    return f"double {name}" if "float" in spec.dtype else f"int64_t {name}"
+
+
+def _tvm_ffi(inputs: list[str], outputs: list[str], gpu: bool) -> str:
     parameters = ", ".join(f"tvm::ffi::TensorView {name}" for name in [*inputs, *outputs])
     return (
-        "C++, binding tvm-ffi (destination_passing=true):\n"
+        f"{'CUDA C++' if gpu else 'C++'}, binding tvm-ffi (destination_passing=true; taken where its"
+        " headers are included):\n"
         "    #include <tvm/ffi/container/tensor.h>\n"
         "    #include <tvm/ffi/function.h>\n"
-        f"    void Run({parameters}) {{ ... }}\n"
+        f"    void Run({parameters}) {{ ... }}  // data_ptr(), size(0), ndim()\n"
         "    TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, Run);\n"
         "Python numbers come as double or int64_t."
     )
 
 
-def _dlpack(inputs: list[str], outputs: list[str]) -> str:
-    parameters = ", ".join(
-        [f"const DLTensor* {name}" for name in inputs] + [f"DLTensor* {name}" for name in outputs]
+def _compiled_for_cpu() -> str:
+    return (
+        f"C++ is compiled with {' '.join(DEFAULT)}; cflags of your own come after these and win,"
+        " for instance -ffast-math, or -fopenmp (with ld_flags -fopenmp). What the compiler said is"
+        " in the answer's `build`."
+    )
+
+
+def _compiled_for_gpu() -> str:
+    return (
+        "CUDA C++ is compiled with -std=c++17 -O3 for the device's own architecture with its special"
+        " instructions (sm_90a on Hopper): give no -arch. cuda_cflags may add --use_fast_math,"
+        " --maxrregcount=N, --fmad=false, -lineinfo, -D and the like; ld_flags -lcuda links the driver."
+        " cuBLAS and cuDNN are reached through torch. Registers, shared memory and spills of each"
+        " kernel are in the answer's `build`."
+    )
+
+
+def _streams() -> str:
+    return (
+        "Launch on the default stream (torch's current one) and return without waiting: a call's"
+        " launches are queued before the clock starts, and the time is the device's. What waits inside"
+        " (.item(), .cpu(), synchronise) is timed with the host in it. Other streams must fork from and"
+        " join the default one by events before run returns. Return the CUDA error of the last launch"
+        " in C++ (0: fine)."
+    )
+
+
+def _life(definition: Definition, warmup_calls: int) -> str:
+    static = [name for name in definition.kernelarc.static_inputs if name in definition.inputs]
+    names = ", ".join(static)
+    seldom = (
+        f" {names}: static, changes seldom but does change. What you prepare from it must be keyed by"
+        " the tensor's `_version` (Python, torch) or made anew in each call."
+        if static
+        else ""
     )
     return (
-        "C++, binding dlpack (destination_passing=true), return 0 when done:\n"
-        "    #include <dlpack/dlpack.h>\n"
-        f'    extern "C" int run({parameters}) {{ ... return 0; }}'
+        "Your code is loaded again and again in fresh processes. In each, every workload is first"
+        f" called {warmup_calls} times or more untimed and checked, so compiling, tuning by shape and"
+        " allocating at load or in these calls is free. Tensors may come at the same addresses, rewritten:"
+        " keep nothing that depends on values." + seldom
     )

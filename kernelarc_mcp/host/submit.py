@@ -190,7 +190,8 @@ def _proposal(candidate: Candidate) -> tuple[Proposal, list[str]]:
         proposal = Proposal(
             language=language,
             entry_point=entry,
-            destination_passing=candidate.destination_passing,
+            # That binding has no way to return a tensor, so nobody can mean anything else.
+            destination_passing=candidate.destination_passing or binding == "dlpack",
             binding=binding,
             cflags=candidate.cflags,
             cuda_cflags=candidate.cuda_cflags,

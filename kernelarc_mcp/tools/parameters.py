@@ -30,7 +30,12 @@ Source = Annotated[
     Field(min_length=1, max_length=MAX_TEXT, description="Whole text of the entry file."),
 ]
 FileName = Annotated[
-    str, Field(max_length=240, description="Name of the entry file; empty: `main` by language.")
+    str,
+    Field(
+        max_length=240,
+        description="Name of the entry file, such as `kernel.cpp`; empty: `kernel` with the "
+        "language's ending.",
+    ),
 ]
 Files = Annotated[
     dict[str, Annotated[str, Field(max_length=MAX_TEXT)]],

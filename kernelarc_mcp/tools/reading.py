@@ -22,12 +22,23 @@ class ReadingTools:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    async def get_brief(self) -> Brief:
+    async def get_brief(
+        self,
+        first_workload: Annotated[
+            int,
+            Field(
+                ge=0,
+                le=1_000_000,
+                description="Show workloads from this number on; see next_workload.",
+            ),
+        ] = 0,
+    ) -> Brief:
         """Call this first. Registers you with the campaign and returns all you must know: the
-        operator's interface and reference code, its workloads with the record's times and tolerances,
-        languages, how `run` is called and compiled, what a right answer is, time limits, your lens, branch, attempts left, directive and the rules. Costs
-        nothing; call it again whenever you lost track."""
-        return self._desk.host.brief(self._desk.caller())
+        operator's interface and reference code, its workloads with the record's times and
+        tolerances, languages, how `run` is called and compiled, what a right answer is, what is
+        not allowed, time limits, your lens, branch, attempts left, directive, the rules and what
+        there is to read. Costs nothing; call it again whenever you lost track."""
+        return self._desk.host.brief(self._desk.caller(), first_workload)
 
     async def get_strategy_lens(
         self,
@@ -35,9 +46,10 @@ class ReadingTools:
             str, Field(max_length=100, description="A lens from `eligible`; empty: your own.")
         ] = "",
     ) -> LensView:
-        """Return a strategy lens: its intent, when it pays, when it is a trap, and moves to try.
-        Your own lens is assigned by the server and changes only when a draft is forced; reading
-        another one does not change yours."""
+        """Return a strategy lens: its intent, when it pays, when it is a trap, a ladder of moves
+        with what to see before each, notes on the hardware, and templates (resources to read). Your
+        own lens is assigned by the server and changes only when a draft is forced; reading another
+        one does not change yours. A lens is where to look first, not a limit on what you may do."""
         return self._desk.host.lens(self._desk.caller(), name)
 
     async def read_memory(
@@ -86,7 +98,7 @@ class ReadingTools:
 
     async def view_leaderboard(self) -> Board:
         """Return the board: the record, the ranked submissions with confirmed gains over the
-        seed, the baselines to beat, and every agent's standing."""
+        seed, the baselines to beat, every agent's standing, and what each lens brought so far."""
         return self._desk.host.board(self._desk.caller())
 
     async def view_snapshot(

@@ -30,8 +30,8 @@ class SubmittingTools:
             str,
             Field(
                 max_length=50,
-                description="One of the brief's languages, such as `python` or `cpp`; empty: by "
-                "the file name's ending.",
+                description="One of the brief's languages, such as `python`, `cpp` or `cuda`; empty: "
+                "by the ending of `filename`, python without one.",
             ),
         ] = "",
         entry_point: Annotated[
@@ -47,11 +47,23 @@ class SubmittingTools:
         ] = False,
         binding: Annotated[
             Literal["", "tvm-ffi", "dlpack"],
-            Field(description="How C++ is called (see the brief); empty: the usual one."),
+            Field(
+                description="How C++ is called (see the brief); empty: tvm-ffi where its headers are "
+                "included, else dlpack."
+            ),
         ] = "",
-        cflags: Annotated[Flags, Field(description="Extra compiler flags for C++.")] = [],  # noqa: B006
+        cflags: Annotated[
+            Flags, Field(description="Extra flags for the C++ compiler, such as `-ffast-math`.")
+        ] = [],  # noqa: B006
+        cuda_cflags: Annotated[
+            Flags, Field(description="Extra flags for nvcc, such as `--use_fast_math`; no -arch.")
+        ] = [],  # noqa: B006
+        ld_flags: Annotated[
+            Flags, Field(description="Linker flags: -lm, -fopenmp, -lcuda and a few more.")
+        ] = [],  # noqa: B006
         algorithm: Annotated[
-            Label, Field(description="Your algorithm in a few words, such as `two-pass`.")
+            Label,
+            Field(description="Your algorithm in a few words, such as `two-pass`; for drafts."),
         ] = "",
         dsl: Annotated[
             Label, Field(description="What it is written in, such as `torch` or `cpp`.")
@@ -84,9 +96,10 @@ class SubmittingTools:
     ) -> SubmissionView:
         """Submit one candidate kernel for judgement; costs one attempt whatever the verdict.
 
-        The answer has the verdict if it came within wait_seconds (at most 50), else a ticket and
-        state `queued` or `judging`: then call wait_submission with the ticket, do not submit
-        again. Judging goes on if this call is cut off. Set request_id so that a retried call
+        Usually `source`, `summary` and `filename` are enough; the brief's `interface` says how the
+        code must look. The answer has the verdict if it came within wait_seconds (at most 50), else
+        a ticket and state `queued` or `judging`: then call wait_submission with the ticket, do not
+        submit again. Judging goes on if this call is cut off. Set request_id so that a retried call
         cannot be charged twice. While your directive is DRAFT, declare algorithm, dsl and layout,
         and change at least one of them."""
         agent = self._desk.caller()
@@ -100,6 +113,8 @@ class SubmittingTools:
             destination_passing=destination_passing,
             binding=binding,
             cflags=cflags,
+            cuda_cflags=cuda_cflags,
+            ld_flags=ld_flags,
             summary=summary,
             algorithm=algorithm,
             dsl=dsl,

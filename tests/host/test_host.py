@@ -306,3 +306,12 @@ def test_a_dlpack_candidate_is_destination_passing_without_saying_so(host: Host)
         binding="dlpack",
     )
     assert host.snapshot("ada", ticket.ticket).destination_passing_style
+
+
+def test_a_cpp_candidate_that_says_no_binding_is_destination_passing_too(host: Host) -> None:
+    ticket = host.submit(
+        "ada",
+        source='#include <dlpack/dlpack.h>\nextern "C" int run(const DLTensor*, DLTensor*);\n',
+        filename="kernel.cpp",
+    )
+    assert host.snapshot("ada", ticket.ticket).destination_passing_style

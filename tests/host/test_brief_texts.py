@@ -1,0 +1,134 @@
+"""What get_brief says about writing a candidate: examples that compile, pages, and no trap left out."""
+
+import json
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from host_places import make_problem, make_settings
+
+from kernelarc_guard.problem import Definition, Problem
+from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.host.brief import WORKLOADS
+from kernelarc_mcp.host.envelope import languages_of
+from kernelarc_mcp.host.errors import BadRequest
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.interface import interface_text
+
+HEADERS: Final = Path(sysconfig.get_paths()["purelib"]) / "tvm_ffi" / "include"
+LIBRARY: Final = sorted(path.parent for path in data_dir("kernels").glob("*/definition.json"))
+
+
+def definition_of(**changes: Any) -> Definition:
+    base: dict[str, Any] = {
+        "name": "scaled",
+        "axes": {"n": {"type": "var"}},
+        "inputs": {
+            "x": {"shape": ["n"], "dtype": "float32"},
+            "scale": {"shape": None, "dtype": "float32"},
+            "shift": {"shape": None, "dtype": "int64"},
+        },
+        "outputs": {"y": {"shape": ["n"], "dtype": "float32"}},
+        "reference": "def run(x, scale, shift):\n    return x * scale + shift\n",
+    }
+    return Definition.model_validate(base | changes)
+
+
+def example(text: str, binding: str) -> str:
+    """Return the indented lines of C++ under a binding's heading."""
+    lines = text[text.index(f"binding {binding}") :].splitlines()[1:]
+    shown = []
+    for line in lines:
+        if not line.startswith("    "):
+            break
+        shown.append(line.removeprefix("    "))
+    return "\n".join(shown).replace("{ ... }", "{}") + "\n"
+
+
+@pytest.mark.parametrize("binding", ["dlpack", "tvm-ffi"])
+def test_the_examples_of_a_cpu_brief_compile(tmp_path: Path, binding: str) -> None:
+    text = interface_text(definition_of(), languages_of("cpu"))
+    source = tmp_path / "example.cpp"
+    source.write_text(example(text, binding))
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-isystem", str(HEADERS), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + source.read_text()
+
+
+def test_a_python_number_is_passed_by_value_in_c() -> None:
+    text = interface_text(definition_of(), languages_of("cpu"))
+    assert "int run(const DLTensor* x, double scale, int64_t shift, DLTensor* y)" in text
+
+
+def test_sixteen_bits_are_named_as_the_device_has_them() -> None:
+    half = definition_of(
+        inputs={"x": {"shape": ["n"], "dtype": "bfloat16"}},
+        reference="def run(x):\n    return x.float()\n",
+    )
+    assert "bfloat16 comes as its 16 bits" in interface_text(half, languages_of("cpu"))
+    gpu = interface_text(half, languages_of("cuda:0"))
+    assert "const __nv_bfloat16*" in gpu and "comes as its 16 bits" not in gpu
+
+
+def test_a_gpu_brief_speaks_of_streams_and_architecture_and_a_cpu_brief_does_not() -> None:
+    gpu = interface_text(definition_of(), languages_of("cuda:0"))
+    cpu = interface_text(definition_of(), languages_of("cpu"))
+    for words in ("default stream", "give no -arch", "device memory"):
+        assert words in gpu and words not in cpu
+    assert "-march=native" in cpu and "-march=native" not in gpu
+
+
+def test_a_gpu_campaign_offers_no_language_that_cannot_reach_its_memory() -> None:
+    assert not {"cpp", "numpy"} & set(languages_of("cuda:0"))
+    assert {"cuda", "triton", "python"} <= set(languages_of("cuda:0"))
+
+
+def test_static_inputs_are_named_with_how_to_key_what_is_made_of_them() -> None:
+    static = definition_of(kernelarc={"static_inputs": ["x"]})
+    text = interface_text(static, languages_of("cpu"), warmup_calls=3)
+    assert "x: static" in text and "_version" in text and "called 3 times" in text
+    assert "_version" not in interface_text(definition_of(), languages_of("cpu"))
+
+
+@pytest.fixture
+def long_campaign(tmp_path: Path) -> Iterator[Host]:
+    """Yield a campaign of a problem with more workloads than one answer shows."""
+    problem = make_problem()
+    first = problem.workloads[0]
+    many = [first.model_copy(update={"uuid": f"w{n}"}) for n in range(WORKLOADS + 3)]
+    Host.create(
+        tmp_path / "campaign",
+        make_settings(),
+        Problem(definition=problem.definition, workloads=many),
+        None,
+    )
+    opened = Host.open(tmp_path / "campaign")
+    yield opened
+    opened.close()
+
+
+def test_many_workloads_come_in_pages_and_none_is_left_out(long_campaign: Host) -> None:
+    first = long_campaign.brief("ada")
+    assert first.workloads_in_all == WORKLOADS + 3 and first.next_workload == WORKLOADS
+    rest = long_campaign.brief("ada", first_workload=first.next_workload)
+    assert rest.next_workload is None
+    shown = [one.uuid for one in (*first.workloads, *rest.workloads)]
+    assert shown == [f"w{n}" for n in range(WORKLOADS + 3)]
+    assert sum(one.weight for one in (*first.workloads, *rest.workloads)) == pytest.approx(1.0)
+    with pytest.raises(
+        BadRequest, match=f"first_workload: {WORKLOADS + 3}; this problem's are 0 to"
+    ):
+        long_campaign.brief("ada", first_workload=WORKLOADS + 3)
+
+
+@pytest.mark.parametrize("folder", LIBRARY, ids=lambda path: path.name)
+def test_the_interface_of_every_problem_we_ship_is_said_in_short(folder: Path) -> None:
+    definition = Definition.model_validate(json.loads((folder / "definition.json").read_text()))
+    for device in ("cpu", "cuda:0"):
+        text = interface_text(definition, languages_of(device))
+        assert len(text) < 5_000
+        for name in (*definition.inputs, *definition.outputs):
+            assert name in text
