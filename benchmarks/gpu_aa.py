@@ -168,13 +168,14 @@ class Cycles:
     """How long a wait makes a delay of so many percent: from what the kernel took in the bank."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Ask for the device's clock."""
+        """Read nothing yet."""
         self._options = options
-        number = int(options.device.partition(":")[2])
-        self._per_ns = driver.attribute(number, _CLOCK_RATE) / 1e6
 
     def of(self, task: Task) -> int:
-        """Return the cycles of a task, the same as in the bank where it has such units."""
+        """Return the cycles of a task, the same as in the bank where it has such units.
+
+        Opens the driver the first time; SystemExit where the bank has no unit without a delay.
+        """
         if not task.planted:
             return 0
         units = [unit for unit in read_units(self._options.bank) if unit.subject == task.subject]
@@ -191,7 +192,10 @@ class Cycles:
         ]
         if not calls:
             raise SystemExit(f"{task.subject}: measure it against itself first, without a delay")
-        return round(statistics.median(calls) * task.planted / 100 * self._per_ns)
+        driver.device_count()
+        number = int(self._options.device.partition(":")[2])
+        per_ns = driver.attribute(number, _CLOCK_RATE) / 1e6
+        return round(statistics.median(calls) * task.planted / 100 * per_ns)
 
 
 async def _unit(

@@ -16,6 +16,8 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from benchmarks.campaign_backup import backup
 from benchmarks.campaign_time import markdown, read_events, spent
 from kernelarc_guard.problem import read_problem
@@ -25,11 +27,14 @@ from kernelarc_mcp.cli.new import create_campaign, settings_from
 from kernelarc_mcp.cli.summary import print_summary
 from kernelarc_mcp.cli.verify import check
 from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.host.dispatcher import LOCK
 from kernelarc_mcp.report import read_report
 
 AGENTS = ("agent-1", "agent-2")
 _STOPPING = 20.0
 """Seconds that stopping, verifying and packing may take, of those that were given."""
+_GRACE = 30.0
+"""Seconds before that in which nothing new may be submitted: what is being judged can end."""
 _LOOK = 0.25
 
 
@@ -43,9 +48,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=480.0, help="for everything together")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--problem", default="rmsnorm")
+    parser.add_argument("--workloads", default="", help="file of the problem; default: by device")
     parser.add_argument("--attempts", type=int, default=20, help="of each agent")
     parser.add_argument("--r-draft", type=int, default=4)
-    parser.add_argument("--canary-rate", type=float, default=0.1)
+    parser.add_argument("--canary-rate", type=float, default=0.05)
+    parser.add_argument("--first", type=float, default=240.0, help="give up without a verdict then")
     parser.add_argument("--seed", type=int, default=1, help="of the agents' choices")
     options = parser.parse_args()
     begin = time.monotonic()
@@ -59,9 +66,9 @@ def main() -> None:
 def create(options: argparse.Namespace, folder: Path) -> None:
     """Create the campaign with a limit on its wall time."""
     on_cpu = options.device.startswith("cpu")
-    workloads = "workload.jsonl" if on_cpu else "workload.gpu.jsonl"
+    usual = "workload.jsonl" if on_cpu else "workload.gpu.jsonl"
     place = data_dir("kernels") / options.problem
-    problem = read_problem(place, workloads)
+    problem = read_problem(place, options.workloads or usual)
     settings = settings_from(
         name=folder.resolve().name,
         problem=problem.definition.name,
@@ -70,7 +77,7 @@ def create(options: argparse.Namespace, folder: Path) -> None:
         attempts=options.attempts * len(AGENTS),
         r_draft=options.r_draft,
         canary_rate=options.canary_rate,
-        wall_seconds=options.seconds,
+        wall_seconds=max(options.seconds - _STOPPING - _GRACE, 1.0),
     )
     seed = place / "solutions" / ("seed.json" if on_cpu else "seed.gpu.json")
     create_campaign(folder, problem, settings, seed)
@@ -80,6 +87,7 @@ def run(options: argparse.Namespace, folder: Path, until: float) -> bool:
     """Let the agents work, at most until then; say whether one failed."""
     logs = folder / "logs"
     logs.mkdir()
+    begin = time.monotonic()
     with ExitStack() as stack:
         live = Live(folder)
         stack.callback(live.close)
@@ -89,6 +97,9 @@ def run(options: argparse.Namespace, folder: Path, until: float) -> bool:
         ]
         while any(client.status is None for client in clients) and time.monotonic() < until:
             live.look()
+            if not live.verdicts and time.monotonic() > begin + options.first:
+                print(f"No verdict within {options.first:g} s: {live.activity()}")
+                break
             time.sleep(_LOOK)
         live.look()
         running = [client.name for client in clients if client.status is None]
@@ -97,6 +108,12 @@ def run(options: argparse.Namespace, folder: Path, until: float) -> bool:
         failed = [client for client in clients if client.status not in (None, 0)]
         for client in failed:
             print(f"{client.name} failed: {client.last_line()}")
+    # Their servers are still ending: the dispatcher says first what it was in the middle of.
+    try:
+        with FileLock(folder / LOCK, timeout=_STOPPING):
+            pass
+    except Timeout:
+        print("A server is still at work: the last row may be missing")
     return bool(failed)
 
 
