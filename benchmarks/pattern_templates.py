@@ -241,11 +241,24 @@ def _checks() -> dict[str, Callable[[Any], float]]:
         x, weight = normal(8, 4096), normal(4096, 128)
         return apart(module.run(x, weight), x.double() @ weight.double(), 1e-2)
 
-    named = [wide_loads, transpose_tile, add_norm_rows, block_scale, bulk_copy, async_ring]
-    named += [radix_select, split_rows, by_shape, online_rows, tuned_product, persistent_rows]
-    named += [addmm_table, split_k_bmm]
-    products = {"mma_tile": product(16, 8), "wgmma_tile": product(64, 64)}
-    return {check.__name__: check for check in named} | products
+    return {
+        "wide_loads": wide_loads,
+        "transpose_tile": transpose_tile,
+        "add_norm_rows": add_norm_rows,
+        "block_scale": block_scale,
+        "bulk_copy": bulk_copy,
+        "async_ring": async_ring,
+        "radix_select": radix_select,
+        "split_rows": split_rows,
+        "by_shape": by_shape,
+        "mma_tile": product(16, 8),
+        "wgmma_tile": product(64, 64),
+        "online_rows": online_rows,
+        "tuned_product": tuned_product,
+        "persistent_rows": persistent_rows,
+        "addmm_table": addmm_table,
+        "split_k_bmm": split_k_bmm,
+    }
 
 
 def _passed(given: Any) -> Any:

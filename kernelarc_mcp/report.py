@@ -9,8 +9,10 @@ from kernelarc_guard.model import Model
 from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view, ratio_view
 from kernelarc_mcp.host.campaign import open_campaign
+from kernelarc_mcp.host.credit import lens_credit
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState, RecordStep
 from kernelarc_mcp.host.tickets import activity
+from kernelarc_mcp.lens_views import LensCreditView
 from kernelarc_mcp.views import CalibrationView, CanariesView, RatioView
 
 
@@ -107,6 +109,7 @@ class Report(Model):
     record: RecordReport
     records: list[RecordReport]
     agents: list[AgentReport]
+    lenses: list[LensCreditView]
     baselines: list[BaselineReport]
     wealth: dict[str, float]
     """Error budget that is left; the pool's share has the empty name."""
@@ -152,6 +155,7 @@ def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
         record=_record(state.record),
         records=[_record(step) for step in state.records],
         agents=[_agent(state, agent) for agent in state.agents.values()],
+        lenses=lens_credit(state),
         baselines=[
             BaselineReport(name=known.name, speedup=known.speedup, detail=known.detail)
             for known in state.baselines

@@ -159,6 +159,8 @@ class Brief(Answer):
     operator_class: str
     description: str
     device: str
+    machine: str
+    """The processor with its vector instructions and caches, or the GPU's name."""
     inputs: list[TensorView]
     outputs: list[TensorView]
     axes: dict[str, str]

@@ -29,6 +29,7 @@ def print_summary(report: Report) -> None:
     print_board(report)
     print_noise(report)
     print_agents(report)
+    print_lenses(report)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(report.verdicts.items()))
     out.print(f"Verdicts: {counts or 'none yet'}; drafts forced: {report.drafts_forced}")
 
@@ -87,6 +88,25 @@ def print_agents(report: Report) -> None:
             agent.branch,
             verdicts,
             "" if agent.best is None else f"{agent.best:.3f}x",
+        )
+    out.print(table)
+
+
+def print_lenses(report: Report) -> None:
+    """Print what each lens brought, where anything was tried."""
+    rows = [row for row in report.lenses if row.attempts]
+    if not rows:
+        return
+    table = Table("lens", "attempts", "KEEPs", "gain", "per attempt", "per device second")
+    for row in rows:
+        each, second = row.gain_per_attempt, row.gain_per_device_second
+        table.add_row(
+            row.lens,
+            str(row.attempts),
+            str(row.keeps),
+            f"{row.gain_percent:.2f} %",
+            "" if each is None else f"{each:.2f} %",
+            "" if second is None else f"{second:.3f} %",
         )
     out.print(table)
 

@@ -19,6 +19,7 @@ from kernelarc_mcp.host.settings import NAME, CampaignSettings
 from kernelarc_mcp.host.submit import register
 from kernelarc_mcp.host.tickets import agent_state, standing_of
 from kernelarc_mcp.lens_views import LinkView, MoveView, RegionView
+from kernelarc_mcp.machine import describe_device
 from kernelarc_mcp.views import Brief, LensView, TensorView, WorkloadView
 from kernelarc_memory import LESSON_CAP, SUMMARY_CAP
 
@@ -71,6 +72,7 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
             operator_class=state.campaign.operator_class,
             description=definition.description,
             device=settings.device,
+            machine=describe_device(settings.device),
             inputs=[_tensor(name, spec) for name, spec in definition.inputs.items()],
             outputs=[_tensor(name, spec) for name, spec in definition.outputs.items()],
             axes={name: _axis(axis) for name, axis in definition.axes.items()},
@@ -174,7 +176,8 @@ def _rules(settings: CampaignSettings, weighted: bool) -> list[str]:
         f"{mean}; both run side by side in fresh processes, caches cold. A KEEP is proven by fresh"
         f" measurements: more than {settings.parameters.delta:g} % faster on the whole, and no"
         f" workload shown more than {settings.parameters.band:g} % slower. `calibration` says which"
-        " gain can be proven here; make larger steps than that.",
+        " gain can be proven here (resolution_percent; null until it was measured): make larger steps"
+        " than that.",
         "Every timed output is checked, on new inputs, some of them unannounced and of other kinds."
         " Results kept from earlier calls, work left for later, answers for known inputs only and"
         " lower precision than `correctness` allows end as REVERT.",
@@ -184,7 +187,8 @@ def _rules(settings: CampaignSettings, weighted: bool) -> list[str]:
         " shows the system, Python with torch, the compiler and a scratch folder, nothing else."
         " Subprocesses must be gone and threads idle when run returns; at most `limits.threads` may"
         " compute.",
-        f"At r = {settings.r_draft} you must DRAFT: change the algorithm, DSL or layout, say which,"
+        f"r counts your ACCEPT and REVERT since the last KEEP or draft. At r = {settings.r_draft} you"
+        " must DRAFT: change the algorithm, DSL or layout, say which,"
         f" and share at most {MAX_SIMILARITY:.0%} of your branch's text. {readable}",
         f"At most {MAX_FILES} files and {MAX_BYTES // 1024} KiB of sources. The same source again,"
         " also with other comments or formatting, is REJECT duplicate.",

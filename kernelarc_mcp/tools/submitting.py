@@ -97,11 +97,11 @@ class SubmittingTools:
         """Submit one candidate kernel for judgement; costs one attempt whatever the verdict.
 
         Usually `source`, `summary` and `filename` are enough; the brief's `interface` says how the
-        code must look. The answer has the verdict if it came within wait_seconds (at most 50), else
-        a ticket and state `queued` or `judging`: then call wait_submission with the ticket, do not
-        submit again. Judging goes on if this call is cut off. Set request_id so that a retried call
-        cannot be charged twice. While your directive is DRAFT, declare algorithm, dsl and layout,
-        and change at least one of them."""
+        code must look. A verdict takes seconds (refused, wrong) to minutes (KEEP): the answer has it
+        if it came within wait_seconds (at most 50), else a ticket and state `queued` or `judging`:
+        then call wait_submission with the ticket, do not submit again. Judging goes on if this call
+        is cut off. Set request_id so that a retried call cannot be charged twice. While your
+        directive is DRAFT, declare algorithm, dsl and layout, and change at least one of them."""
         agent = self._desk.caller()
         ticket, charged = self._desk.host.submit(
             agent,

@@ -11,12 +11,14 @@ import pytest
 from host_places import make_problem, make_settings
 
 from kernelarc_guard.problem import Definition, Problem
+from kernelarc_mcp import machine
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.brief import WORKLOADS
 from kernelarc_mcp.host.envelope import languages_of
 from kernelarc_mcp.host.errors import BadRequest
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.interface import interface_text
+from kernelarc_mcp.machine import describe_device
 
 HEADERS: Final = Path(sysconfig.get_paths()["purelib"]) / "tvm_ffi" / "include"
 LIBRARY: Final = sorted(path.parent for path in data_dir("kernels").glob("*/definition.json"))
@@ -91,6 +93,19 @@ def test_static_inputs_are_named_with_how_to_key_what_is_made_of_them() -> None:
     text = interface_text(static, languages_of("cpu"), warmup_calls=3)
     assert "x: static" in text and "_version" in text and "called 3 times" in text
     assert "_version" not in interface_text(definition_of(), languages_of("cpu"))
+
+
+def test_the_machine_is_told_as_a_kernel_has_to_fit_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert describe_device("cpu") != "not known here"
+    monkeypatch.setattr(machine, "_GPUS", tmp_path)
+    assert describe_device("cuda:0") == "not known here"
+    for number in range(2):
+        (tmp_path / f"0000:0{number}").mkdir()
+        information = tmp_path / f"0000:0{number}" / "information"
+        information.write_text("Model: \t\t NVIDIA H200\nIRQ:   \t\t 1\n")
+    assert describe_device("cuda:0") == "NVIDIA H200"
 
 
 @pytest.fixture

@@ -64,6 +64,12 @@ def test_a_lens_speaks_of_both_generations_and_not_to_a_cpu(lens: Lens) -> None:
     assert "hopper" not in cpu and "cuda: " not in cpu
 
 
+def test_a_cpu_campaign_is_not_told_to_look_at_a_gpus_profile(lens: Lens) -> None:
+    for move in lens.moves_on("cpu"):
+        for word in ("ncu", "SASS", "warp", "multiprocessor", "__syncthreads", "TMA"):
+            assert word not in f"{move.do} {move.when}", move
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_lens_shows_a_template_that_the_backend_runs(lens: Lens, backend: Backend) -> None:
     shown = [templates()[name] for name in lens.templates]
