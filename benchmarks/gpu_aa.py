@@ -124,7 +124,7 @@ def left(options: argparse.Namespace) -> list[Task]:
 
 
 def _mine(unit: Unit, options: argparse.Namespace) -> bool:
-    return unit.device == options.device or options.lane == "1/1"
+    return bool(unit.device == options.device or options.lane == "1/1")
 
 
 def _own(options: argparse.Namespace, kind: str) -> list[Path]:

@@ -89,8 +89,7 @@ class Bank:
     def seconds(self, pairs: Ints, blocks: Ints) -> Floats:
         """Return what so many pairs cost, as they did here, whatever their blocks."""
         each = sum(unit.seconds for unit in self.units) / len(self.blocks)
-        cost: Floats = pairs * each
-        return cost
+        return np.asarray(pairs * each, np.float64)
 
     def calibration(self, parameters: Parameters, chosen: list[list[list[float]]]) -> Calibration:
         """Return the calibration that these pairs, by nursery, give."""
