@@ -7,6 +7,7 @@ The size is that of the whole answer that an agent gets, as JSON. Needs Nsight C
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -108,7 +109,7 @@ async def profile(guard: GuardClient, subject: Subject, device: str, out: str) -
         candidate=read_solution(subject.solution, definition),
         record=record,
         workload="profiled",
-        reports=str(Path(out) / subject.name.replace(" ", "_").replace(",", "")) if out else "",
+        reports=str(Path(out) / re.sub(r"[^\w.-]+", "_", subject.name)) if out else "",
     )
     begin = time.monotonic()
     answer = await guard.inquire(request, deadline=SECONDS)

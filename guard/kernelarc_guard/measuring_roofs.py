@@ -25,7 +25,7 @@ def measure_roofs(place: str, name: str, threads: int) -> Roofs:
     if place == "cpu":
         return _of_cpu(name, threads)
     known = datasheet(name)
-    seen = {"bfloat16": _seen(_matrix_rate(place, _GPU_SIZE, torch.bfloat16), "matrix product")}
+    seen = {"bfloat16": _seen(_matrix_rate(place, _GPU_SIZE, torch.bfloat16), "matrix products")}
     if known is None:
         return Roofs(device=name, memory=None, writes=None, matrix=seen)
     best = {dtype: at_least(roof, seen.get(dtype)) or roof for dtype, roof in known.matrix.items()}
@@ -44,15 +44,15 @@ def _of_cpu(name: str, threads: int) -> Roofs:
         os.sched_setaffinity(0, cores)
     return Roofs(
         device=name,
-        memory=_seen(copies * threads, "copy beyond the caches"),
-        writes=_seen(writes * threads, "write inside the caches"),
-        matrix={"float32": _seen(rate, "matrix product")},
+        memory=_seen(copies * threads, "copies beyond the caches"),
+        writes=_seen(writes * threads, "writes inside the caches"),
+        matrix={"float32": _seen(rate, "matrix products")},
     )
 
 
 def _seen(rate: float, what: str) -> Roof:
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    return Roof(per_second=rate, source=f"measured: the best {what} of some", date=at)
+    return Roof(per_second=rate, source=f"measured: the best of some {what}", date=at)
 
 
 def _matrix_rate(place: str, size: int, dtype: torch.dtype) -> float:
