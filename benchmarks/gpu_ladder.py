@@ -30,8 +30,8 @@ from kernelarc_mcp.host.guard_client import GuardClient
 from kernelarc_mcp.requests import Requests
 
 RECORD = "cublas.py"
-RUNGS = ("naive.cu", "wmma.cu", "tiles_triton.py", "torch.py")
-_CPU_RUNGS = ("seed.json", "torch.py")
+RUNGS = ("naive.cu", "wmma.cu", "tiles_triton.py", "returned.py")
+_CPU_RUNGS = ("seed.json", "returned.py")
 _TORCH = '"""The library again, returning its result."""\n\n\ndef run(a, b):\n    return a @ b\n'
 _DEADLINE = 300.0
 
@@ -72,9 +72,9 @@ def main() -> None:
     whole = read_problem(folder, workloads)
     problem = whole.model_copy(update={"workloads": whole.workloads[:1]})
     with tempfile.TemporaryDirectory() as place:
-        (Path(place) / "torch.py").write_text(_TORCH)
+        (Path(place) / "returned.py").write_text(_TORCH)
         paths = [
-            Path(place) / name if name == "torch.py" else folder / "solutions" / name
+            Path(place) / name if name == "returned.py" else folder / "solutions" / name
             for name in (RECORD, *(_CPU_RUNGS if on_cpu else RUNGS))
         ]
         fast = _sustained(paths, folder, workloads, options)
