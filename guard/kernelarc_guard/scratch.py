@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import stat
+import tarfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -25,10 +26,18 @@ class Scratch:
         """Use `root`, which exists and holds nothing else."""
         self.root = root
         self._kept = root / "kept"
+        self._place = root / "here"
+        self._at: dict[str, Path] = {}
+        """Where each runner's folder is now."""
 
     def make(self, name: str) -> Path:
-        """Return a fresh folder for one runner."""
-        folder = self.root / name
+        """Return a fresh folder for one runner, at the path that every runner's has in its time.
+
+        Compilers write down where their files are: in a copy elsewhere they would not find them, or
+        would find those of a runner that is not gone yet, and must not read.
+        """
+        self._make_way()
+        folder = self._at[name] = self._place
         if self._kept.is_dir():
             try:
                 _copy(self._kept, folder)
@@ -40,7 +49,7 @@ class Scratch:
 
     def keep(self, name: str) -> bool:
         """Set a runner's folder aside for later ones, once; its processes must stand still."""
-        folder = self.root / name
+        folder = self._at[name]
         if self._kept.is_dir() or not _small(folder):
             return False
         try:
@@ -50,14 +59,48 @@ class Scratch:
             return False
         return True
 
+    def pack(self) -> int | None:
+        """Return a descriptor of an archive of what was set aside, None where that cannot be."""
+        archive = os.memfd_create("kept", os.MFD_CLOEXEC)
+        try:
+            with (
+                os.fdopen(os.dup(archive), "wb") as file,
+                tarfile.open(fileobj=file, mode="w") as tar,
+            ):
+                tar.add(self._kept, arcname=".")
+        except (OSError, tarfile.TarError):
+            os.close(archive)
+            return None
+        return archive
+
+    def adopt(self, archive: int) -> None:
+        """Set aside what another sandbox's `pack` put into an archive, unless something is already."""
+        if self._kept.is_dir():
+            return
+        try:
+            os.lseek(archive, 0, os.SEEK_SET)
+            with os.fdopen(os.dup(archive), "rb") as file, tarfile.open(fileobj=file) as tar:
+                tar.extractall(self._kept, filter="fully_trusted")
+        except (OSError, tarfile.TarError):
+            remove(self._kept)
+
     def drop(self, name: str) -> None:
         """Remove one runner's folder."""
-        remove(self.root / name)
+        remove(self._at.pop(name, self.root / name))
 
     def clear(self) -> None:
         """Remove everything."""
+        self._at.clear()
         for entry in self.root.iterdir():
             remove(entry)
+
+    def _make_way(self) -> None:
+        """Move the folder of a runner that is ending."""
+        for name, folder in self._at.items():
+            if folder == self._place:
+                self._at[name] = self.root / secrets.token_hex(16)
+                with suppress(FileNotFoundError):  # without landlock it may have removed it
+                    os.rename(folder, self._at[name])
 
     def bytes_used(self) -> int:
         """Return what all files take, for file systems that have no limit of their own.

@@ -125,6 +125,23 @@ def test_nothing_of_a_hostile_tree_stays(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [] and Path("/etc/passwd").exists()
 
 
+def test_what_was_set_aside_lies_where_it_was_written(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    first = scratch.make("1")
+    (first / "index").write_text(str(first / "kernel"))
+    (first / "kernel").write_text("compiled")
+    assert scratch.keep("1")
+    second = scratch.make("2")  # the first one is not gone yet
+    assert second == first and Path((second / "index").read_text()).read_text() == "compiled"
+    (second / "kernel").write_text("changed")
+    scratch.drop("1")
+    assert (second / "kernel").read_text() == "changed"
+    scratch.drop("2")
+    assert [one.name for one in tmp_path.iterdir()] == ["kept"]
+    scratch.clear()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_long_chain_of_processes_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "children", lambda pid: [pid + 1] if pid < 5000 else [])
     assert processes.descendants(1) == list(range(2, 5001))
