@@ -8,6 +8,7 @@ from kernelarc_guard.assembly import read_assembly
 from kernelarc_guard.bottleneck import of_kernels, of_shares, shares
 from kernelarc_guard.cuda.ncu import (
     Ncu,
+    installation,
     profiling_command,
     read_table,
     refusal,
@@ -176,3 +177,18 @@ def test_the_profiler_leaves_clocks_alone_and_profiles_one_marked_call() -> None
 def test_why_there_are_no_counters_is_said_in_words(output: str, said: str) -> None:
     assert said in refusal(output)
     assert bool(said) == bool(refusal(output))
+
+
+def test_the_profilers_wholeinstallation_is_shown_wherever_its_program_was_found(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "2025.3"
+    inner = root / "target" / "linux" / "ncu"
+    inner.parent.mkdir(parents=True)
+    for program in (inner, root / "ncu"):
+        program.touch()
+    expected = Ncu(str(root / "ncu"), str(root))
+    assert installation(inner, tmp_path) == expected
+    assert installation(Path("/usr/local/bin/ncu"), tmp_path) == expected
+    alone = tmp_path / "alone"
+    assert installation(alone / "ncu", tmp_path / "none") == Ncu(str(alone / "ncu"), str(alone))

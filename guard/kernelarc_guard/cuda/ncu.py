@@ -84,13 +84,22 @@ def find_ncu() -> Ncu | None:
     places += [str(one / "ncu") for one in sorted(installed.glob("*"), reverse=True)]
     for place in places:
         if place and os.access(place, os.X_OK):
-            real = Path(os.path.realpath(place))
-            # A wrapper in a toolkit's bin starts what lies in /opt.
-            own = [one for one in sorted(installed.glob("*"), reverse=True) if one.is_dir()]
-            root = real.parent if real.is_relative_to(installed) else (own or [real.parent])[0]
-            program = root / "ncu" if (root / "ncu").exists() else real
-            return Ncu(str(program), str(root))
+            return installation(Path(os.path.realpath(place)), installed)
     return None
+
+
+def installation(program: Path, installed: Path) -> Ncu:
+    """Return the installation that a program belongs to: its sections and libraries lie beside it."""
+    own = [one for one in sorted(installed.glob("*"), reverse=True) if (one / "ncu").exists()]
+    if program.is_relative_to(installed):
+        root = installed / program.relative_to(installed).parts[0]
+    elif own:
+        # A toolkit's bin has a wrapper that starts what lies there.
+        root = own[0]
+    else:
+        root = program.parent
+    starter = root / "ncu"
+    return Ncu(str(starter if starter.exists() else program), str(root))
 
 
 def profiling_command(ncu: Ncu, report: str, program: list[str]) -> list[str]:
