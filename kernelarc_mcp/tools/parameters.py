@@ -25,6 +25,15 @@ Wait = Annotated[
         description="Longest wait in seconds before the call returns, finished or not.",
     ),
 ]
+Turn = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=1_000_000,
+        description="1 at the first wait for a ticket, then one more each time, as next_step says.",
+    ),
+]
+"""Makes each wait another call: Gemini CLI ends an agent that makes the same call five times."""
 Source = Annotated[
     str,
     Field(min_length=1, max_length=MAX_TEXT, description="Whole text of the entry file."),

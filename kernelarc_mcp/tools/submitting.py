@@ -7,7 +7,16 @@ from pydantic import Field
 
 from kernelarc_mcp.follow import follow
 from kernelarc_mcp.tools.desk import Desk
-from kernelarc_mcp.tools.parameters import FileName, Files, Flags, Label, Source, Ticket, Wait
+from kernelarc_mcp.tools.parameters import (
+    FileName,
+    Files,
+    Flags,
+    Label,
+    Source,
+    Ticket,
+    Turn,
+    Wait,
+)
 from kernelarc_mcp.views import SubmissionView
 
 
@@ -125,14 +134,19 @@ class SubmittingTools:
             request_id=request_id,
         )
         view = await self._follow(agent, ticket, context, wait_seconds)
-        return view.model_copy(update={"charged": charged})
+        return _told(view.model_copy(update={"charged": charged}), 1)
 
     async def wait_submission(
-        self, context: Context[Any, Any], ticket: Ticket, wait_seconds: Wait = 45.0
+        self,
+        context: Context[Any, Any],
+        ticket: Ticket,
+        wait_seconds: Wait = 45.0,
+        turn: Turn = 1,
     ) -> SubmissionView:
-        """Wait for a submission of yours and return it, finished or not. Call it again while
-        `state` is `queued` or `judging`; costs nothing."""
-        return await self._follow(self._desk.caller(), ticket, context, wait_seconds)
+        """Wait for a submission of yours and return it, finished or not. Call it again, with the
+        next turn, while `state` is `queued` or `judging`; costs nothing."""
+        view = await self._follow(self._desk.caller(), ticket, context, wait_seconds)
+        return _told(view, turn + 1)
 
     async def cancel_submission(self, ticket: Ticket) -> SubmissionView:
         """Take back a submission of yours that is still queued: it ends as REJECT `cancelled`,
@@ -143,8 +157,8 @@ class SubmittingTools:
         return view
 
     async def look(self, ticket: str) -> SubmissionView:
-        """Return a submission of the caller as it stands now."""
-        return self._desk.host.submission(self._desk.caller(), ticket)
+        """Return a submission of the caller as it stands now, as its first wait would."""
+        return _told(self._desk.host.submission(self._desk.caller(), ticket), 2)
 
     async def _follow(
         self, agent: str, ticket: str, context: Context[Any, Any], seconds: float
@@ -153,3 +167,13 @@ class SubmittingTools:
         view = await follow(self._desk.host, agent, ticket, context, seconds)
         await self._desk.notify()
         return view
+
+
+def _told(view: SubmissionView, turn: int) -> SubmissionView:
+    """Return the view with the next wait's turn in its next step, where there is one."""
+    if view.state == "done":
+        return view
+    step = (
+        f"Call wait_submission with ticket {view.ticket} and turn {turn}, until it has a verdict."
+    )
+    return view.model_copy(update={"next_step": step})

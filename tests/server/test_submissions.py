@@ -100,6 +100,19 @@ async def test_cancel_settles_what_is_queued_and_says_so_when_it_comes_too_late(
         assert place.events() == before
 
 
+async def test_an_agent_that_does_what_it_is_told_never_makes_the_same_call_twice(
+    place: Place, silent_guard: str
+) -> None:
+    """Gemini CLI ends an agent at the fifth call in a row with the same arguments."""
+    async with connected(Host.open(place.folder), "ada", silent_guard) as client:
+        view = answer_of(await client.call_tool("submit_candidate", SUBMIT | {"wait_seconds": 0}))
+        for turn in range(1, 7):
+            said = f"Call wait_submission with ticket {view['ticket']} and turn {turn},"
+            assert view["next_step"].startswith(said)
+            waiting = {"ticket": view["ticket"], "turn": turn, "wait_seconds": 0}
+            view = answer_of(await client.call_tool("wait_submission", waiting))
+
+
 async def test_another_agents_ticket_is_refused_and_its_source_is_closed(
     place: Place, silent_guard: str
 ) -> None:
