@@ -33,11 +33,19 @@ class AnchorArm:
             try:
                 self._arm = bench.start(nursery, anchor)
             except SolutionFault as fault:
-                raise _failed(fault.reason, fault.detail) from None
+                raise anchor_failed(fault.reason, fault.detail) from None
+
+    def wait_loaded(self) -> None:
+        """Wait until the runner has loaded."""
+        if self._arm is not None:
+            try:
+                self._arm.wait_loaded()
+            except SolutionFault as fault:
+                raise anchor_failed(fault.reason, fault.detail) from None
 
     def warm_up(self, workload: int) -> None:
         """Make the untimed calls of a pair's start."""
-        for _ in range(self._bench.schedule.warmup_calls if self._arm else 0):
+        for _ in range(self._bench.warmups(workload) if self._arm else 0):
             self._call(workload, self._bench.drawer.draw(workload), evict=False)
 
     def begin(self) -> None:
@@ -67,7 +75,7 @@ class AnchorArm:
             return
         result = bench.judge(workload, outputs, bench.answer(workload, draw))
         if not result.ok:
-            raise _failed(result.reason or "wrong_result", result.detail)
+            raise anchor_failed(result.reason or "wrong_result", result.detail)
 
     def taken(self) -> list[int | None]:
         """Return the block's times by call; None where the anchor was not called."""
@@ -80,7 +88,7 @@ class AnchorArm:
     def close(self) -> None:
         """Kill the runner."""
         if self._arm is not None:
-            self._arm.close()
+            self._bench.part_with([self._arm])
 
     def _call(self, workload: int, draw: Draw, *, evict: bool = True) -> int:
         assert self._arm is not None
@@ -88,9 +96,10 @@ class AnchorArm:
             elapsed = self._arm.call(workload, draw, evict=evict)
             self._last = self._arm.outputs(workload)
         except SolutionFault as fault:
-            raise _failed(fault.reason, fault.detail) from None
+            raise anchor_failed(fault.reason, fault.detail) from None
         return elapsed
 
 
-def _failed(reason: str, detail: str) -> Refused:
+def anchor_failed(reason: str, detail: str) -> Refused:
+    """Return what the anchor's fault is to the request."""
     return Refused(f"the anchor failed ({reason}): {detail}", "anchor_failed")

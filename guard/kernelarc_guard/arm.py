@@ -3,7 +3,7 @@
 import fcntl
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -35,6 +35,11 @@ class CallBlocks(Exception):
 class Arm:
     """One runner of one solution with its own buffers."""
 
+    lingers = False
+    """Does its end take long, so that `let_die` is worth while?"""
+    _environment: Mapping[str, str] = {}
+    """What its runner was forked with beside the nursery's own."""
+
     def __init__(
         self,
         nursery: Nursery,
@@ -51,6 +56,8 @@ class Arm:
         `slot` is the index of its role in `keeper.SLOTS`; `note` is told what was seen and did not
         decide.
         """
+        self._nursery = nursery
+        self._digest = built.digest
         self._drawer = drawer
         self._schedule = schedule
         self._returns = not solution.spec.destination_passing_style
@@ -78,14 +85,15 @@ class Arm:
         self._memory = -1
         try:
             placed = nursery.place(built, slot)
-            self._runner = _forked(nursery, slot, drawer.threads)
+            self._runner = _forked(nursery, slot, built.digest, drawer.threads, self._environment)
         except BaseException:
             self._release()
             os.close(control_fd)
             raise
         try:
             setup = _setup(solution, placed, drawer, schedule) | self._device_setup()
-            self._load(setup | {"planted": planted}, control_fd)
+            setup |= {"planted": planted, "scratch": self._runner.scratch}
+            self._load(setup, control_fd)
         except BaseException:
             self.close()
             raise
@@ -231,13 +239,20 @@ class Arm:
     def keep_scratch(self) -> None:
         """Set what it wrote to its scratch folder aside for later runners of its slot."""
         with suppress(NurseryLost):
-            self._runner.keep()
+            archive = self._runner.keep()
+            if archive is not None:
+                self._nursery.keepsakes.put(self._digest, archive)
 
     def wait_loaded(self) -> None:
         """Wait until it has loaded, where that began before; raises SolutionFault.
 
         No window of any runner may begin earlier: its end stops all that is there.
         """
+
+    @property
+    def nbytes(self) -> int:
+        """Return what its buffers take where memory is short, on a device of its own."""
+        return 0
 
     def let_die(self) -> None:
         """Begin to end, where that takes long: `close` waits for it."""
@@ -364,9 +379,12 @@ class Arm:
         return f"{how}; it wrote: {text}" if text else how
 
 
-def _forked(nursery: Nursery, slot: int, threads: int) -> Runner:
+def _forked(
+    nursery: Nursery, slot: int, digest: str, threads: int, environment: Mapping[str, str]
+) -> Runner:
+    cores, others = runner_cores(threads), other_cores(threads)
     try:
-        return nursery.fork(slot, runner_cores(threads), other_cores(threads))
+        return nursery.fork(slot, digest, cores, others, environment)
     except NurseryLost as lost:
         raise Refused(f"no runner could be started: {lost}") from None
 

@@ -3,7 +3,7 @@
 Everything else in the guard (windows of the warden, probes, tolerance, the rule) is the same for all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -17,6 +17,7 @@ from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.rule import Rulers
 from kernelarc_guard.sandbox import Sandbox
+from kernelarc_guard.solution import Solution
 
 if TYPE_CHECKING:
     from kernelarc_guard.bench import Bench, Contestant
@@ -72,6 +73,15 @@ class Backend(Protocol):
         `awake`: its calls are not queued, on devices where they otherwise are.
         """
 
+    def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
+        """Be ready for a judgement of these solutions, and return how much of it is measured."""
+
+    def fork_ahead(self, nursery: Nursery, count: int, threads: int) -> None:
+        """See that runners are on their way that nobody's solution was given to, where that helps."""
+
+    def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
+        """Return how many calls of a workload are checked and not timed when a runner starts."""
+
     def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
         """Return what blames the candidate where the guard's work finds no memory for its sake.
 
@@ -126,6 +136,17 @@ class CpuBackend:
             note,
             contestant.planted,
         )
+
+    def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
+        """Return the schedule as it is: a runner is what it is for every solution."""
+        return schedule
+
+    def fork_ahead(self, nursery: Nursery, count: int, threads: int) -> None:
+        """Do nothing: a fork takes milliseconds."""
+
+    def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
+        """Return the schedule's number."""
+        return schedule.warmup_calls
 
     def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
         """Do nothing: a runner's memory is bounded from the start."""

@@ -6,6 +6,8 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from kernelarc_guard.build import Built
 from kernelarc_guard.cgroups import Cgroups
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.frames import FrameError, recv_frame, send_frame
+from kernelarc_guard.keepsakes import Keepsakes
 from kernelarc_guard.processes import descendants, kill_all
 from kernelarc_guard.sandbox import SCRATCH_BYTES, TASKS, Sandbox, memory_limit, who_counts
 from kernelarc_guard.scratch import remove
@@ -51,11 +54,14 @@ class Nursery:
         log: IO[bytes],
         devices: tuple[str, ...] = (),
         environment: dict[str, str] | None = None,
+        keepsakes: Keepsakes | None = None,
     ) -> None:
         """Start it with a cleared environment; its files are in `folder`, its output in `log`.
 
-        `devices` are the files of a device that its runners use, `environment` what they need of it.
+        `devices` are the files of a device that its runners use, `environment` what they need of it,
+        `keepsakes` what first runs left in other nurseries.
         """
+        self.keepsakes = keepsakes or Keepsakes()
         self._devices = devices
         self._sandbox = sandbox
         self._folder = folder
@@ -84,6 +90,10 @@ class Nursery:
                 env=given,
             )
         self._placed: dict[tuple[int, str, str], Placed] = {}
+        self._stock: deque[Runner] = deque()
+        """Runners that were forked ahead, in their order."""
+        self._given: set[int] = set()
+        """Slots whose keepsake the warden has been given."""
         self._ready = False
         self.lost = False
 
@@ -121,21 +131,51 @@ class Nursery:
             ) from error
         self._ready = True
 
-    def fork(self, slot: int, cores: frozenset[int], own: frozenset[int]) -> "Runner":
-        """Fork a runner on `cores`; the nursery itself stays on `own` (empty: where it is)."""
+    def fork_ahead(self, count: int, own: frozenset[int], environment: Mapping[str, str]) -> None:
+        """See that `count` runners are there, or on their way, that nobody's solution was given to.
+
+        They are forked on the cores `own`, where the nursery itself stays.
+        """
+        with suppress(NurseryLost):  # whoever needs one finds out, and says so
+            while len(self._stock) < count:
+                self._stock.append(self._fork(own, environment))
+
+    def fork(
+        self,
+        slot: int,
+        digest: str,
+        cores: frozenset[int],
+        own: frozenset[int],
+        environment: Mapping[str, str],
+    ) -> "Runner":
+        """Return a runner for a slot, the one forked first where there are some, on `cores`.
+
+        `digest` is that of what will run there. The nursery itself stays on `own` (empty: where it
+        is). Refused where the runner ended before it was needed.
+        """
+        runner = self._stock.popleft() if self._stock else self._fork(own, environment)
+        if runner.environment != environment:
+            runner.end()
+            runner = self._fork(own, environment)
+        keepsake = None if slot in self._given else self.keepsakes.get(digest)
+        self._given.add(slot)
+        runner.use(slot, cores, keepsake)
+        return runner
+
+    def _fork(self, own: frozenset[int], environment: Mapping[str, str]) -> "Runner":
         self.wait_ready()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with theirs:
                 answer, _ = self.ask(
-                    {"op": "fork", "slot": slot, "cores": sorted(cores), "own_cores": sorted(own)},
+                    {"op": "fork", "own_cores": sorted(own), "environment": dict(environment)},
                     _GRACE_SECONDS,
                     (theirs.fileno(),),
                 )
         except NurseryLost:
             ours.close()
             raise
-        return Runner(self, answer["runner"], ours)
+        return Runner(self, answer["runner"], ours, environment)
 
     def place(self, built: Built, slot: int) -> Placed:
         """Copy a built solution to where the runners of its slot see it, once per request.
@@ -171,6 +211,9 @@ class Nursery:
             return 0  # and so is everything in it
         finally:
             self._placed.clear()
+            self._given.clear()
+            while self._stock:
+                self._stock.pop().channel.close()
             for folder in self._solutions.glob("*"):
                 remove(folder)
         return int(answer["left"])
@@ -193,6 +236,8 @@ class Nursery:
         """End the process with everything in it, and remove its files."""
         self.lost = True
         self._channel.close()
+        while self._stock:
+            self._stock.pop().channel.close()
         kill_all([self._process.pid, *descendants(self._process.pid)])
         self._process.wait()
         self._cgroups.remove()
@@ -236,12 +281,30 @@ class Nursery:
 class Runner:
     """One runner, as its warden's client sees it."""
 
-    def __init__(self, nursery: Nursery, number: int, channel: socket.socket) -> None:
+    def __init__(
+        self,
+        nursery: Nursery,
+        number: int,
+        channel: socket.socket,
+        environment: Mapping[str, str],
+    ) -> None:
         """Take over a runner that was just forked."""
+        self.environment = environment
+        self.scratch = ""
+        """The one folder that it may write to, as it sees it; empty before `use`."""
         self._nursery = nursery
         self._number = number
         self._ended = False
         self.channel = channel
+
+    def use(self, slot: int, cores: frozenset[int], keepsake: int | None) -> None:
+        """Give it its slot with a scratch folder, and its cores; Refused where it has ended."""
+        fds = () if keepsake is None else (keepsake,)
+        answer, _ = self._ask("use", _GRACE_SECONDS, fds, slot=slot, cores=sorted(cores))
+        if "fault" in answer:
+            self.end()
+            raise Refused(f"a runner ended before it was given anything: {answer['how']}")
+        self.scratch = answer["scratch"]
 
     def wait(self, seconds: float) -> dict[str, Any]:
         """Wait for its first stop; the answer has `fault` and `how` where that went wrong."""
@@ -256,9 +319,10 @@ class Runner:
         _, fds = self._ask("open", _GRACE_SECONDS)
         return (fds[0], fds[1]) if len(fds) == 2 else None
 
-    def keep(self) -> None:
-        """Set its scratch folder aside for later runners of its slot."""
-        self._ask("keep", _GRACE_SECONDS + 60)
+    def keep(self) -> int | None:
+        """Set its scratch folder aside for later runners of its slot; the first time, return an archive."""
+        fds = self._ask("keep", _GRACE_SECONDS + 60)[1]
+        return fds[0] if fds else None
 
     def kill(self) -> None:
         """Kill its process and do not wait; `end` does."""
@@ -284,8 +348,10 @@ class Runner:
             self._nursery.close()
         return answer
 
-    def _ask(self, op: str, timeout: float, **more: Any) -> tuple[dict[str, Any], list[int]]:
-        return self._nursery.ask({"op": op, "runner": self._number, **more}, timeout)
+    def _ask(
+        self, op: str, timeout: float, fds: tuple[int, ...] = (), **more: Any
+    ) -> tuple[dict[str, Any], list[int]]:
+        return self._nursery.ask({"op": op, "runner": self._number, **more}, timeout, fds)
 
 
 def _environment() -> dict[str, str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.keeper import Nursery
+from kernelarc_guard.keepsakes import Keepsakes
 from kernelarc_guard.sandbox import Sandbox
 
 __all__ = ["Nurseries", "Nursery"]
@@ -29,6 +30,7 @@ class Nurseries:
         self._environment = environment or {}
         self._sandbox = sandbox
         self._folder = folder
+        self._keepsakes = Keepsakes()
         self._numbers = itertools.count(1)
         self._log = (folder / "nursery.log").open("ab")
         self._current = self._new()
@@ -86,6 +88,7 @@ class Nurseries:
         for nursery in (self._current, self._spare):
             if nursery is not None:
                 nursery.close()
+        self._keepsakes.close()
         self._log.close()
 
     def _replace_lost(self) -> None:
@@ -100,4 +103,6 @@ class Nurseries:
 
     def _new(self) -> Nursery:
         folder = self._folder / f"nursery-{next(self._numbers)}"
-        return Nursery(self._sandbox, folder, self._log, self._devices, self._environment)
+        return Nursery(
+            self._sandbox, folder, self._log, self._devices, self._environment, self._keepsakes
+        )

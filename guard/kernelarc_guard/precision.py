@@ -53,9 +53,7 @@ def error_scales(
     scales = {}
     for name, one in declared.items():
         if has_scale(one.dtype) and one.numel():
-            exact = _rows(expected[name])
-            off = _largest(_rows(one).sub_(exact).abs_())
-            size = _sizes(exact)
+            off, size = _errors_and_sizes(one, expected[name])
             scales[name] = torch.maximum(_evened(off, size), _floor(size, one.dtype))
     return scales
 
@@ -109,6 +107,20 @@ def nudged(tensor: torch.Tensor, eps: float, generator: torch.Generator) -> torc
     return tensor.to(torch.float64) * (1.0 + eps * (2.0 * moves - 1.0))
 
 
+def _errors_and_sizes(
+    one: torch.Tensor, expected: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return each row's largest finite error and its largest finite magnitude."""
+    if one.is_cuda:
+        from kernelarc_guard.cuda.comparing import row_sizes
+
+        found = row_sizes(one, expected, row_length(tuple(one.shape)))
+        if found is not None:
+            return found
+    exact = _rows(expected)
+    return _largest(_rows(one).sub_(exact).abs_()), _sizes(exact)
+
+
 def _rows(tensor: torch.Tensor) -> torch.Tensor:
     length = row_length(tuple(tensor.shape))
     return tensor.to(torch.float64).reshape(-1, length)
@@ -131,8 +143,9 @@ def _sizes(exact: torch.Tensor) -> torch.Tensor:
 
 def _evened(errors: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
     """Raise each row's error to what nine rows in ten show relative to their sizes."""
-    there = sizes > 0
-    relative = (errors[there] / sizes[there]).reshape(-1)
+    # Looked up once: each look waits for a device.
+    there = (sizes.reshape(-1) > 0).nonzero().reshape(-1)
+    relative = errors.reshape(-1)[there] / sizes.reshape(-1)[there]
     if not relative.numel():
         return errors
     usual = relative.kthvalue(math.ceil(0.9 * relative.numel())).values

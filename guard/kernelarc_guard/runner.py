@@ -25,13 +25,14 @@ import torch.utils.dlpack
 
 from kernelarc_guard import control
 from kernelarc_guard.confinement import Confinement
-from kernelarc_guard.frames import recv_frame, send_frame
+from kernelarc_guard.frames import FrameError, recv_frame, send_frame
 from kernelarc_guard.limits import (
     die_with_parent,
     limit_runner,
     prefer_for_killing,
     set_dumpable,
 )
+from kernelarc_guard.warming import WARMED_FOR
 from kernelarc_guard.watch import Watch
 
 if TYPE_CHECKING:
@@ -50,13 +51,27 @@ _CACHES = {
 }
 
 
-def run(channel: socket.socket, confinement: Confinement, scratch: str, label: int) -> None:
+def run(channel: socket.socket, confinement: Confinement, label: int) -> None:
     """Serve one guard over `channel` until told to quit; never returns.
 
-    `scratch` is the one folder that it may write to; `label` marks all that it starts.
+    `label` marks all that it starts. Where there is a GPU its context is opened first, before
+    anybody has said what this runner is for: that takes longest.
     """
     die_with_parent()
-    setup, fds = recv_frame(channel)
+    if WARMED_FOR in os.environ:
+        from kernelarc_guard.cuda.runner import open_device
+
+        try:
+            open_device()
+        except RuntimeError:
+            traceback.print_exc()
+            os._exit(71)
+        send_frame(channel, {"opened": True})
+    try:
+        setup, fds = recv_frame(channel)
+    except FrameError:
+        os._exit(0)  # it was not needed
+    scratch = setup["scratch"]
     control_fd, log_fd, *set_fds = fds
     side: CudaSide | None = None
     _own_descriptors(log_fd)

@@ -18,7 +18,13 @@ from kernelarc_guard import seccomp
 from kernelarc_guard.census import Census
 from kernelarc_guard.confinement import Confinement
 from kernelarc_guard.scratch import Scratch
-from kernelarc_guard.window import DeadlinePassed, RunnerEnded, SelfWoken, Window
+from kernelarc_guard.window import (
+    DeadlinePassed,
+    RunnerEnded,
+    SelfWoken,
+    Window,
+    how_it_ended,
+)
 
 MAX_PROCESSES: Final = 256
 """What the namespace may hold where neither a control group nor the kernel counts."""
@@ -26,8 +32,8 @@ _THREADS_SLACK_NS: Final = 5_000_000
 _THREADS_FACTOR: Final = 1.25
 """CPU time beyond this many times threads x wall (and the slack) ran on cores not given to it."""
 
-RunnerMain = Callable[[socket.socket, Confinement, str, int], None]
-"""The body of a runner: channel, confinement, scratch folder, label."""
+RunnerMain = Callable[[socket.socket, Confinement, int], None]
+"""The body of a runner: channel, confinement, label."""
 
 
 class LimitPassed(Exception):
@@ -37,8 +43,10 @@ class LimitPassed(Exception):
 @dataclass
 class _Ward:
     window: Window
-    slot: int
-    cores: frozenset[int]
+    blank: bool = True
+    """Has nobody's solution been given to it yet?"""
+    slot: int = -1
+    cores: frozenset[int] = frozenset()
     called: bool = False
     """Did its first window begin?"""
     noted: bool = field(default=False)
@@ -70,26 +78,42 @@ class Warden:
         self._labels = 0
 
     def fork(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Fork a runner in a slot, on its cores, with its channel."""
+        """Fork a runner with its channel; it is nobody's until `use`."""
         # Where these cores are all there are, this process stays on them.
         if frame["own_cores"]:
             os.sched_setaffinity(0, frame["own_cores"])
         self._labels += 1
-        label, slot = self._labels, self._scratches[frame["slot"]]
-        folder = str(slot.make(str(label)))
+        label = self._labels
         pid = os.fork()
         if pid == 0:
             self._close_in_child()
             os.setsid()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            self._runner(socket.socket(fileno=fds[0]), self._confinement, folder, label)
+            os.environ.update(frame["environment"])
+            self._runner(socket.socket(fileno=fds[0]), self._confinement, label)
             os._exit(70)
         os.close(fds[0])
-        cores = frozenset(frame["cores"])
-        os.sched_setaffinity(pid, cores)
-        window = Window(pid, look=self._look, seal=self._census.freeze)
-        self._wards[label] = _Ward(window, frame["slot"], cores)
+        self._wards[label] = _Ward(Window(pid, look=self._look, seal=self._seal))
         return {"runner": label}
+
+    def use(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Give a runner its slot, a scratch folder there and its cores.
+
+        A descriptor that comes along is an archive of what its solution left elsewhere.
+        """
+        ward, scratch = self._wards[frame["runner"]], self._scratches[frame["slot"]]
+        for archive in fds:
+            scratch.adopt(archive)
+            os.close(archive)
+        pid = ward.window.pid
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is not None:
+            return {"fault": "ended", "how": how_it_ended(ended.si_code, ended.si_status)}
+        ward.blank, ward.slot, ward.cores = False, frame["slot"], frozenset(frame["cores"])
+        # That `_seal` let it go on is no sign of anything.
+        os.waitid(os.P_PID, pid, os.WCONTINUED | os.WNOHANG)
+        self._pin(ward)
+        return {"scratch": str(scratch.make(str(frame["runner"])))}
 
     def wait(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Wait until a runner has loaded its solution and stopped."""
@@ -130,16 +154,26 @@ class Warden:
             return {"fault": "unreadable", "how": str(error)}, []
         return {}, opened
 
-    def keep(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Set the scratch folder of a stopped runner aside for the next ones of its slot."""
+    def keep(self, frame: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """Set the scratch folder of a stopped runner aside for the next ones of its slot.
+
+        The first time the answer has an archive of it.
+        """
         label = frame["runner"]
         ward = self._wards[label]
         still = not self._strangers(label)
-        return {"kept": still and self._scratches[ward.slot].keep(str(label))}
+        scratch = self._scratches[ward.slot]
+        kept = still and scratch.keep(str(label))
+        archive = scratch.pack() if kept else None
+        return {"kept": kept}, [] if archive is None else [archive]
 
     def kill(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Kill a runner and do not wait for its end: on a GPU that takes a while."""
-        self._wards[frame["runner"]].window.strike()
+        """Kill a runner with what it started, and do not wait: on a GPU its end takes a while."""
+        label = frame["runner"]
+        self._wards[label].window.strike()
+        for stranger in self._strangers(label):
+            with suppress(ProcessLookupError):
+                os.kill(stranger, signal.SIGKILL)
         return {}
 
     def end(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -148,7 +182,8 @@ class Warden:
         ward = self._wards.pop(label)
         ward.window.kill()
         left = self._census.end(label, self._pids())
-        self._scratches[ward.slot].drop(str(label))
+        if not ward.blank:
+            self._scratches[ward.slot].drop(str(label))
         return {"left": left}
 
     def clean(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -170,8 +205,20 @@ class Warden:
     def _place(self, ward: _Ward) -> None:
         """Put a runner back on its cores where it can have left them."""
         if not seccomp.supported():
-            for thread in ward.window.threads():
+            self._pin(ward)
+
+    def _pin(self, ward: _Ward) -> None:
+        for thread in ward.window.threads():
+            with suppress(ProcessLookupError):
                 os.sched_setaffinity(int(thread), ward.cores)
+
+    def _seal(self) -> None:
+        """Stop all that is there, but those that run no solution yet and may be opening a device."""
+        self._census.freeze()
+        for ward in self._wards.values():
+            if ward.blank:
+                with suppress(ProcessLookupError):
+                    os.kill(ward.window.pid, signal.SIGCONT)
 
     def _look(self) -> None:
         limits = self._limits

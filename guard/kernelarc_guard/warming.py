@@ -2,31 +2,30 @@
 
 import subprocess
 from contextlib import suppress
+from importlib import import_module
 from typing import Final
 
 WARMED_FOR: Final = "KERNELARC_CAPABILITY"
 """Environment variable with the compute capability, as in ``90``, of the GPU that runners will use."""
+_UNKNOWN: Final = (ImportError, AttributeError, TypeError)
+"""What a version of Triton that keeps things elsewhere raises: then a runner looks them up itself."""
 
 
 def warm_triton(capability: int) -> None:
     """Import Triton, where it is installed, and let it remember what a first launch looks up.
 
-    Its first launch hashes its own libraries, hundreds of MB, and starts two programs; runners are
-    forks and inherit the answers. A version that keeps them elsewhere is imported all the same.
+    Its first launch hashes its own libraries, hundreds of MB, starts two programs and imports more;
+    runners are forks and inherit all that.
     """
     try:
-        import triton.language  # noqa: F401 - warm for the runners
+        import_module("triton.language")
     except ImportError:
         return
-    with suppress(ImportError, AttributeError, TypeError):
-        from triton.runtime.cache import triton_key
-
-        triton_key()
-    with suppress(
-        ImportError, AttributeError, TypeError, OSError, AssertionError, subprocess.SubprocessError
-    ):
-        from triton.backends.nvidia.compiler import get_ptxas_version
-        from triton.backends.nvidia.driver import library_dirs
-
-        get_ptxas_version(capability)
-        library_dirs()
+    with suppress(ImportError):
+        import_module("triton.experimental.gluon.nvidia.hopper")
+    with suppress(*_UNKNOWN):
+        import_module("triton.runtime.cache").triton_key()
+    with suppress(*_UNKNOWN, OSError, subprocess.SubprocessError):
+        import_module("triton.backends.nvidia.compiler").get_ptxas_version(capability)
+    with suppress(*_UNKNOWN, OSError, subprocess.SubprocessError, AssertionError):
+        import_module("triton.backends.nvidia.driver").library_dirs()

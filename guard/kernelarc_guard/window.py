@@ -75,7 +75,7 @@ class Window:
         seen = os.waitid(os.P_PID, self.pid, _ANY_CHANGE)
         if seen is not None and seen.si_code not in (os.CLD_CONTINUED, os.CLD_STOPPED):
             self.ended = True
-            raise RunnerEnded(_how(seen.si_code, seen.si_status))
+            raise RunnerEnded(how_it_ended(seen.si_code, seen.si_status))
         if seen is not None:
             raise SelfWoken("the process was continued between two windows")
         ran = self._cpu_ns() - self._cpu_at_stop
@@ -131,7 +131,7 @@ class Window:
     def _settle(self, seen: os.waitid_result) -> None:
         if seen.si_code != os.CLD_STOPPED:
             self.ended = True
-            raise RunnerEnded(_how(seen.si_code, seen.si_status))
+            raise RunnerEnded(how_it_ended(seen.si_code, seen.si_status))
 
     def _rest(self) -> None:
         """Wait until every thread has left its core, then note the CPU clock.
@@ -165,7 +165,8 @@ def _runnable(pid: int, tid: str) -> bool:
         return False
 
 
-def _how(code: int, status: int) -> str:
+def how_it_ended(code: int, status: int) -> str:
+    """Return in words how a process ended, from what `waitid` says."""
     if code == os.CLD_EXITED:
         return f"it exited with status {status}"
     # Real-time signals have numbers, not names.

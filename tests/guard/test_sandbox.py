@@ -346,10 +346,10 @@ def test_what_a_first_run_wrote_reaches_later_runners_as_copies(lab: Laboratory)
             lab.call(later)
         later.close()
     lab.nursery.clean()
-    fresh = lab.start(source)
+    other = lab.start(source + "# another solution\n")
     with pytest.raises(SolutionFault, match=r"saw \[\]"):
-        lab.call(fresh)
-    fresh.close()
+        lab.call(other)
+    other.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

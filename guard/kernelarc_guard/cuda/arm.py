@@ -8,10 +8,8 @@ shows (see docs/measurements/h200_windows.md).
 """
 
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
@@ -27,7 +25,8 @@ from kernelarc_guard.cuda.flags import Flags, new_flags
 from kernelarc_guard.cuda.returned import check_returned
 from kernelarc_guard.cuda.seal import Seal
 from kernelarc_guard.draws import Draw
-from kernelarc_guard.faults import SolutionFault
+from kernelarc_guard.faults import Refused, SolutionFault
+from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame
 from kernelarc_guard.keeper import Nursery
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.returned import scalar_tensor
@@ -35,6 +34,7 @@ from kernelarc_guard.solution import Solution
 
 _BLOCKED_SECONDS: Final = 1.0
 """A runner that has not queued its call by then waits for the device inside it."""
+_OPEN_SECONDS: Final = 60.0
 _LATE_SECONDS: Final = 2.0
 """Work that is not done by then is asked after."""
 _SLICE_NS: Final = 1_500_000
@@ -50,6 +50,8 @@ _HELD_UP: Final = 3
 class CudaArm(Arm):
     """One runner with its buffers on a GPU."""
 
+    lingers = True
+
     def __init__(
         self,
         nursery: Nursery,
@@ -62,13 +64,16 @@ class CudaArm(Arm):
         *,
         awake: bool,
         ruler_ns: int,
+        environment: Mapping[str, str],
     ) -> None:
         """Fork a runner, open its context and load the solution; raises SolutionFault.
 
         Where calls are queued, loading goes on until the first of them, which then raises it.
         `awake`: no call is queued, each is timed from waking the runner to its stop. `ruler_ns` is
-        taken off every queued window: what the two contexts need to take turns.
+        taken off every queued window: what the two contexts need to take turns. `environment` is
+        what the runner is forked with.
         """
+        self._environment = environment
         self._awake = awake
         self._loaded = False
         self._ruler_ns = ruler_ns
@@ -94,7 +99,7 @@ class CudaArm(Arm):
 
         Raises CallBlocks where the call cannot be queued; the runner is of no more use then.
         """
-        self._wait_once()
+        self.wait_loaded()
         self._call += 1
         buffers = self._buffers[workload]
         # A first call compiles, loads and allocates: it is never queued.
@@ -117,11 +122,13 @@ class CudaArm(Arm):
         self._seal.take(buffers)
         self._check_page(workload)
         self._check_memory(workload, buffers, draw)
+        if self._drawer.thrifty:
+            buffers.forget()
         return elapsed
 
     def empty_windows(self, count: int) -> list[int]:
         """Return the nanoseconds of queued windows that hold the smallest kernel and no call."""
-        self._wait_once()
+        self.wait_loaded()
         return [self._empty_window() for _ in range(count)]
 
     def _empty_window(self) -> int:
@@ -134,6 +141,7 @@ class CudaArm(Arm):
     def outputs(self, workload: int) -> dict[str, torch.Tensor]:
         """Return copies of the last call's outputs; raises SolutionFault on a breach of the contract.
 
+        Where the drawer is thrifty they are no copies, and good until the next call.
         What is copied is what was there when the call said that it was done: the seal's pieces are
         compared after the copy, whose kernels cannot run before the runner's have ended.
         """
@@ -141,8 +149,9 @@ class CudaArm(Arm):
         if self._returns:
             check_returned(self._page, expected, workload)
         buffers = self._buffers[workload]
+        copied = not self._drawer.thrifty
         taken = {
-            name: buffers.output(name).clone()
+            name: (buffers.output(name).clone() if copied else buffers.output(name))
             if shape is not None
             else self._scalar(index, name, dtype, workload)
             for index, (name, (shape, dtype)) in enumerate(expected.items())
@@ -161,47 +170,51 @@ class CudaArm(Arm):
         differs = (n for n, one in outputs.items() if not same_bits(one, now.output(n)))
         return next((n for n in differs if n in now.outputs), None)
 
+    @property
+    def nbytes(self) -> int:
+        """Return what its buffers take on the device."""
+        return sum(one.size for one in self._buffers)
+
     def let_die(self) -> None:
         """Kill the runner: to take its context down costs about as long as to start it."""
         self._runner.kill()
 
     def _load(self, setup: dict[str, Any], control_fd: int) -> None:
         """Give the runner what it needs; where calls are timed, two of them start side by side."""
+        self._wait_opened()
         self._send(setup, control_fd)
         if self._awake:
-            self._wait_once()
+            self.wait_loaded()
 
-    def _wait_once(self) -> None:
+    def wait_loaded(self) -> None:
+        """Wait until it has loaded; raises SolutionFault."""
         if not self._loaded:
             self._loaded = True
             self._wait_loaded()
 
+    def _wait_opened(self) -> None:
+        """Wait until the runner has opened the device, which is not its solution's affair."""
+        channel = self._runner.channel
+        channel.settimeout(_OPEN_SECONDS)
+        try:
+            recv_frame(channel, MAX_REPLY, 0)
+        except (FrameError, OSError) as error:
+            raise Refused(f"a runner could not open the device: {error}") from None
+
     def _queue(self, workload: int) -> None:
-        with self._released_when_blocked() as blocked:
-            self._go(workload)
-        if blocked.is_set():
+        """Let the runner launch its call behind go; raises CallBlocks where it waits for it."""
+        seconds = self._deadline(workload)
+        soon = min(_BLOCKED_SECONDS, seconds)
+        answer = self._wake(soon, workload)
+        if answer.get("fault") == "deadline":
+            self._flags.go = self._call  # so that whatever it waits for can end
+            self._refuse(
+                self._runner.wait(seconds), f"a call took more than {seconds:g} s", workload
+            )
             raise CallBlocks
+        self._took(answer, soon, workload)
         if self._page.read_report()[1] == control.RAISED:
             raise SolutionFault("raised", self._page.read_error(), workload)
-
-    @contextmanager
-    def _released_when_blocked(self) -> Iterator[threading.Event]:
-        """Open go where the runner does not stop, so that whatever it waits for can end."""
-        stopped, blocked = threading.Event(), threading.Event()
-        call = self._call
-
-        def watch() -> None:
-            if not stopped.wait(_BLOCKED_SECONDS):
-                blocked.set()
-                self._flags.go = call
-
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        try:
-            yield blocked
-        finally:
-            stopped.set()
-            watcher.join()
 
     def _window(
         self, workload: int, deliver: Callable[[], None], delivered: int, evict: bool

@@ -1,9 +1,10 @@
 """The backend of one NVIDIA GPU (imports torch)."""
 
 import gc
+import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from statistics import median
@@ -13,8 +14,10 @@ import torch
 
 from kernelarc_guard.arm import Arm
 from kernelarc_guard.build import Built, build
+from kernelarc_guard.cores import other_cores
 from kernelarc_guard.cuda import driver
 from kernelarc_guard.cuda.arm import CudaArm
+from kernelarc_guard.cuda.connections import connections_for
 from kernelarc_guard.cuda.draws import CudaDrawer
 from kernelarc_guard.cuda.holding import holding
 from kernelarc_guard.cuda.rulers import measure
@@ -35,6 +38,10 @@ if TYPE_CHECKING:
 
 _SHARED_NODES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 _PASSED_ON: Final = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+_CALLS: Final = 40
+"""Timed calls of an arm in a block, over all workloads: more of them resolve no more, as what two
+processes differ by stays."""
+_LEAST_CALLS: Final = 3
 _WARM_WINDOWS: Final = 12
 _RULER_WINDOWS: Final = 48
 _SMALLEST_NS: Final = 1_000
@@ -68,6 +75,7 @@ class CudaBackend:
         self._sandbox = sandbox
         self._folder = folder
         self._uuid = driver.device_uuid(number)
+        self._connections = connections_for(())
         self._empty_ns: int | None = None
         """What an empty window takes: the device's change of contexts, the same in all nurseries."""
         self._nothing: tuple[Solution, Built] | None = None
@@ -102,8 +110,6 @@ class CudaBackend:
     def environment(self) -> dict[str, str]:
         """Return an environment in which this is the only device."""
         told = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        # Each channel of a context costs as much to make and to end as all else of it: the
-        # driver's own number of them stays.
         warmed = self.architecture.rstrip("a")
         return told | {"CUDA_VISIBLE_DEVICES": self._uuid, WARMED_FOR: warmed}
 
@@ -124,6 +130,8 @@ class CudaBackend:
         if contestant.planted:
             raise Refused("delays cannot be planted on a GPU yet")
         assert isinstance(drawer, CudaDrawer)
+        if drawer.thrifty:
+            torch.cuda.empty_cache()  # a runner's buffers do not come from the allocator
         if not awake and self._empty_ns is None:
             self._empty_ns = self._measure_empty(nursery, drawer, schedule, note)
         return CudaArm(
@@ -136,7 +144,27 @@ class CudaBackend:
             note,
             awake=awake,
             ruler_ns=0 if awake or self._empty_ns is None else self._empty_ns - _SMALLEST_NS,
+            environment=self._connections,
         )
+
+    def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
+        """Open contexts as these solutions need them; time fewer calls of each of many workloads."""
+        self._connections = connections_for(solutions)
+        calls = max(_LEAST_CALLS, math.ceil(_CALLS / workloads))
+        return schedule.model_copy(update={"calls": min(schedule.calls, calls)})
+
+    def fork_ahead(self, nursery: Nursery, count: int, threads: int) -> None:
+        """Let runners open their contexts, where there is memory for them.
+
+        Measured: that, and the end of others, leaves windows as they are.
+        """
+        free, total = driver.free_bytes()
+        if free > total // 4:
+            nursery.fork_ahead(count, other_cores(threads), self._connections)
+
+    def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
+        """Return one call, as libraries and kernels are loaded then; the first queued one is slow too."""
+        return schedule.warmup_calls if awake or not workload else min(1, schedule.warmup_calls)
 
     def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
         """Return what blames the candidate where it left the guard no memory."""
@@ -170,7 +198,16 @@ class CudaBackend:
         slot = SLOTS.index("anchor")
         try:
             arm = CudaArm(
-                nursery, solution, built, drawer, schedule, slot, note, awake=False, ruler_ns=0
+                nursery,
+                solution,
+                built,
+                drawer,
+                schedule,
+                slot,
+                note,
+                awake=False,
+                ruler_ns=0,
+                environment=self._connections,
             )
             try:
                 windows = arm.empty_windows(_WARM_WINDOWS + _RULER_WINDOWS)

@@ -7,7 +7,7 @@ its own arm's alone. It maps inputs read-only; one that imports a descriptor aga
 
 import os
 import secrets
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -15,6 +15,9 @@ from kernelarc_guard.buffers import CANARY, POISON_INT, Slot, dense
 from kernelarc_guard.cuda.driver import Allocation
 from kernelarc_guard.cuda.tensors import as_bytes
 from kernelarc_guard.dtypes import torch_dtype
+
+_POOL: Final = 1 << 16
+"""Random bytes that canaries are cut from, elsewhere for every call."""
 
 
 class CudaBuffers:
@@ -41,9 +44,10 @@ class CudaBuffers:
         }
         self._raw = {name: as_bytes(one, device) for name, one in self._memory.items()}
         self._views = {slot.name: _view(self._raw[slot.name], slot) for slot in self._slots()}
-        self._pattern = torch.tensor(list(secrets.token_bytes(CANARY)), dtype=torch.uint8).to(
-            self._place
-        )
+        self._canaries = [one for slot in self._slots() for one in self._around(slot)]
+        pool = torch.frombuffer(bytearray(secrets.token_bytes(_POOL)), dtype=torch.uint8)
+        self._pool = pool.to(self._place)
+        self._pattern = self._pool[:CANARY]
         self._holds: dict[str, torch.Tensor] = {}
         self._next: dict[str, torch.Tensor] = {}
 
@@ -81,10 +85,10 @@ class CudaBuffers:
                 view.fill_(float("nan"))
             else:
                 self._data(name).fill_(POISON_INT)
-        self._pattern = self._pattern.roll(1)
-        for slot in self._slots():
-            for canary in self._canaries(slot):
-                canary.copy_(self._pattern)
+        at = secrets.randbelow(_POOL - CANARY)
+        self._pattern = self._pool[at : at + CANARY]
+        # One launch for all of them.
+        torch._foreach_copy_(self._canaries, [self._pattern] * len(self._canaries))
         return rewritten
 
     def deliver(self) -> None:
@@ -93,22 +97,29 @@ class CudaBuffers:
             self._views[name].copy_(tensor, non_blocking=True)
             self._holds[name] = tensor
 
+    def forget(self) -> None:
+        """Keep no draw alive: every input will be written again."""
+        self._holds.clear()
+        self._next.clear()
+
     def pending_bytes(self) -> int:
         """Return how many bytes `deliver` writes."""
         return sum(self.inputs[name].nbytes for name in self._next)
 
     def broken_canary(self) -> str | None:
         """Return which tensor's surroundings were written over, or None."""
-        slots = self._slots()
-        seen = torch.stack([canary for slot in slots for canary in self._canaries(slot)])
-        if bool((seen == self._pattern).all()):
+        differs = torch.stack(self._canaries) != self._pattern
+        if not bool(differs.any()):
             return None
-        broken = (seen != self._pattern).any(-1).nonzero()[0]
-        return slots[int(broken) // 2].name
+        broken = int(differs.any(-1).nonzero()[0])
+        return self._slots()[broken // 2].name
 
     def changed_inputs(self, inputs: dict[str, torch.Tensor]) -> list[str]:
         """Return the inputs whose bytes are not what was filled in."""
-        return [name for name, slot in self.inputs.items() if self._differs(slot, inputs[name])]
+        differs = [self._differs(slot, inputs[name]) for name, slot in self.inputs.items()]
+        # One wait for all of them.
+        changed = torch.stack(differs).tolist() if differs else []
+        return [name for name, one in zip(self.inputs, changed, strict=True) if one]
 
     def output(self, name: str) -> torch.Tensor:
         """Return the guard's view of an output."""
@@ -124,9 +135,15 @@ class CudaBuffers:
         many = range(min(count, -(-slot.nbytes // size)))
         return [(begin + secrets.randbelow(slot.nbytes - size + 1), size) for _ in many]
 
+    @property
+    def size(self) -> int:
+        """Return the bytes of all allocations."""
+        return sum(one.size for one in self._memory.values())
+
     def close(self) -> None:
         """Give the memory back; nothing on the device may use it any more."""
         self._views.clear()
+        self._canaries.clear()
         self._raw.clear()
         self._holds.clear()
         self._next.clear()
@@ -140,18 +157,22 @@ class CudaBuffers:
         slot = self.inputs.get(name) or self.outputs[name]
         return self._raw[name][slot.offset : slot.offset + slot.nbytes]
 
-    def _canaries(self, slot: Slot) -> tuple[torch.Tensor, torch.Tensor]:
+    def _around(self, slot: Slot) -> tuple[torch.Tensor, torch.Tensor]:
         raw, end = self._raw[slot.name], slot.offset + slot.nbytes
         return raw[slot.offset - CANARY : slot.offset], raw[end : end + CANARY]
 
-    def _differs(self, slot: Slot, tensor: torch.Tensor) -> bool:
+    def _differs(self, slot: Slot, tensor: torch.Tensor) -> torch.Tensor:
+        """Return, on the device, whether any byte of an input differs."""
         if tuple(tensor.stride()) != slot.strides:
             laid = torch.empty_strided(
                 slot.shape, slot.strides, dtype=tensor.dtype, device=tensor.device
             )
             tensor = laid.copy_(tensor)
-        flat = torch.as_strided(tensor, (tensor.numel(),), (1,))
-        return not torch.equal(self._data(slot.name), flat.view(torch.uint8))
+        flat = torch.as_strided(tensor, (tensor.numel(),), (1,)).view(torch.uint8)
+        held = self._data(slot.name)
+        if slot.nbytes % 8 == 0 and flat.data_ptr() % 8 == 0:
+            held, flat = held.view(torch.int64), flat.view(torch.int64)
+        return (held != flat).any()
 
 
 def _slot(name: str, sample: torch.Tensor) -> Slot:

@@ -15,6 +15,13 @@ _OWN = 0
 """The one device that a runner sees."""
 
 
+def open_device() -> None:
+    """Open the context, and torch's own side of it."""
+    driver.open_context(_OWN)
+    torch.zeros(1, dtype=torch.int32, device="cuda")
+    torch.cuda.synchronize()
+
+
 class CudaSide:
     """What surrounds the calls of one runner. Opened before anything of a solution runs."""
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import secrets
+from functools import lru_cache
 from typing import Final
 
 import torch
@@ -13,13 +14,19 @@ _PIECE: Final = 4096
 _PIECES: Final = 8
 
 
+@lru_cache
+def _stream(device: int) -> int:
+    """Return the stream of all seals on a device."""
+    return driver.new_stream()
+
+
 class Seal:
     """Copies by the copy engine, which needs no turn on the multiprocessors."""
 
     def __init__(self, device: int) -> None:
         """Take pinned memory for the pieces of one call."""
         self._device = device
-        self._stream = driver.new_stream()
+        self._stream = _stream(device)
         self._first = torch.empty(_PIECES * _PIECE, dtype=torch.uint8, pin_memory=True)
         self._later = torch.empty(_PIECES * _PIECE, dtype=torch.uint8, pin_memory=True)
         self._taken: list[tuple[str, int, int]] = []

@@ -1,0 +1,95 @@
+"""Runners that were forked before anybody needed them, and what first runs leave for other nurseries."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from laboratory import Laboratory
+
+from kernelarc_guard.faults import Refused, SolutionFault
+from kernelarc_guard.processes import descendants
+
+RIGHT = "def run(x, scale):\n    return x * scale\n"
+LEAVES_A_NOTE = (
+    "import os\n"
+    "here = sorted(os.listdir('.'))\n"
+    "os.makedirs('deep/er', exist_ok=True)\n"
+    "open(f'deep/er/note-{len(here)}', 'w').close()\n"
+    "os.symlink('/nowhere', 'link') if not here else None\n"
+    "def run(x, scale):\n    raise RuntimeError(f'saw {here} {sorted(os.listdir(\"deep/er\"))}')\n"
+)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Laboratory]:
+    with Laboratory(tmp_path) as made:
+        yield made
+
+
+def test_runners_forked_ahead_live_through_the_windows_of_others(lab: Laboratory) -> None:
+    lab.nursery.fork_ahead(3, frozenset(), {})
+    first = lab.start(RIGHT, slot=0)
+    for _ in range(5):
+        lab.call(first)
+    second = lab.start(RIGHT, slot=1)
+    for _ in range(5):
+        lab.call(first)
+        lab.call(second)
+    first.close()
+    second.close()
+    assert not lab.notes
+
+
+def test_a_runner_forked_with_another_environment_is_not_taken(lab: Laboratory) -> None:
+    lab.nursery.fork_ahead(1, frozenset(), {"FORKED_AHEAD": "yes"})
+    source = "import os\nassert 'FORKED_AHEAD' not in os.environ\n" + RIGHT
+    arm = lab.start(source)
+    lab.call(arm)
+    arm.close()
+
+
+def test_a_runner_that_ended_before_it_was_needed_is_no_solutions_fault(lab: Laboratory) -> None:
+    before = set(descendants(lab.nursery.pid))
+    lab.nursery.fork_ahead(1, frozenset(), {})
+    (blank,) = set(descendants(lab.nursery.pid)) - before
+    os.kill(blank, signal.SIGKILL)
+    while Path(f"/proc/{blank}/status").read_text().find("State:\tZ") < 0:
+        pass
+    with pytest.raises(Refused, match="ended before it was given anything"):
+        lab.start(RIGHT)
+    arm = lab.start(RIGHT)
+    lab.call(arm)
+    arm.close()
+
+
+def test_cleaning_ends_runners_that_nobody_needed(lab: Laboratory) -> None:
+    before = set(descendants(lab.nursery.pid))
+    lab.nursery.fork_ahead(2, frozenset(), {})
+    assert lab.nursery.clean() == 0  # they are runners, not what runners left
+    assert set(descendants(lab.nursery.pid)) == before
+
+
+def test_what_a_first_run_left_reaches_the_same_solution_in_another_nursery(
+    tmp_path: Path, lab: Laboratory
+) -> None:
+    first = lab.start(LEAVES_A_NOTE)
+    with pytest.raises(SolutionFault, match=r"saw \[\]"):
+        lab.call(first)
+    first.keep_scratch()
+    first.close()
+    (tmp_path / "other").mkdir()
+    with Laboratory(tmp_path / "other") as other:
+        other.nursery.keepsakes = lab.nursery.keepsakes
+        for slot in (0, 1, 1):
+            again = other.start(LEAVES_A_NOTE, slot=slot)
+            with pytest.raises(
+                SolutionFault, match=r"saw \['deep', 'link'\] \['note-0', 'note-2'\]"
+            ):
+                other.call(again)
+            again.close()
+        stranger = other.start(LEAVES_A_NOTE + "# another solution\n", slot=2)
+        with pytest.raises(SolutionFault, match=r"saw \[\]"):
+            other.call(stranger)
+        stranger.close()
