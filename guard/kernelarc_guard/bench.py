@@ -20,12 +20,14 @@ from kernelarc_guard.definition import Definition
 from kernelarc_guard.draws import Draw, Drawer
 from kernelarc_guard.dtypes import is_float
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
+from kernelarc_guard.forms import FormError
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.oracle import Answer, Oracle, OracleError
 from kernelarc_guard.precision import Scales
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import BlockTimes, PairTimes, Schedule
 from kernelarc_guard.rewriting import Part
+from kernelarc_guard.sampling import Pool
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.staleness import is_stale
 from kernelarc_guard.tolerance import Comparison, compare
@@ -77,6 +79,8 @@ class Bench:
     backend: Backend = field(default_factory=CpuBackend)
     awake: bool = False
     """Is a solution there that waits for the device inside its calls? Then none is queued."""
+    _pools: dict[int, Pool] = field(default_factory=dict)
+    """The candidate's random answers, by workload."""
     _last: tuple[Draw, Answer] | None = None
     _typical: dict[int, Scales] = field(default_factory=dict)
     """How large honest errors were at the last answer, one number per output."""
@@ -112,11 +116,36 @@ class Bench:
     def judge(self, workload: int, outputs: Outputs, answer: Answer) -> Comparison:
         """Compare one call's outputs with the oracle's answer."""
         tolerance, definition = self._terms(workload)
+        if self.oracle.form is not None:
+            return self._judge_form(outputs, answer, tolerance)
         result = compare(outputs, answer.expected, tolerance, definition, scales=answer.scales)
         if not result.ok and answer.scales:
             # Only now the longer look at what honest errors can be for just these inputs.
             result = compare(outputs, answer.expected, tolerance, definition, scales=answer.widen())
         return result
+
+    def _judge_form(self, outputs: Outputs, answer: Answer, tolerance: Tolerance) -> Comparison:
+        """Compare what the problem wants compared in the place of its outputs."""
+        try:
+            formed = answer.formed(outputs)
+            alike = {name: one.shape for name, one in formed.items()} == {
+                name: one.shape for name, one in answer.expected.items()
+            }
+            if not alike:
+                raise FormError("compared_as: gives other tensors than for the reference's outputs")
+        except FormError as error:
+            return Comparison(ok=False, reason="wrong_result", detail=str(error))
+        definition = self.oracle.compared(answer.expected)
+        return compare(formed, answer.expected, tolerance, definition, refuse_zeros=False)
+
+    def _samples(self, workload: int, outputs: Outputs, draw: Draw) -> str:
+        """Add random answers to a solution's own; returns what is wrong with all of them."""
+        sampling = self.oracle.form and self.oracle.form.sampling
+        if not sampling or draw.kind != "own":
+            return ""
+        generator = torch.Generator().manual_seed(secrets.randbits(63))
+        places = sampling.places(draw.inputs, outputs, generator)
+        return self._pools.setdefault(workload, Pool()).add(places)
 
     def agree(self, workload: int, outputs: Outputs, others: Outputs) -> bool:
         """Say whether two arms' outputs are as close as one arm's must be to the oracle's."""
@@ -137,6 +166,8 @@ class Bench:
         if before is None or result.max_absolute_error >= before.max_absolute_error:
             self.worst[workload] = result
         if result.ok:
+            if said := self._samples(workload, outputs, draw):
+                raise SolutionFault("wrong_result", said, workload)
             return
         reason: str = result.reason or "wrong_result"
         detail = result.detail
@@ -145,7 +176,8 @@ class Bench:
         terms = self._terms(workload)
         if answer.scales and compare(outputs, answer.expected, *terms).ok:
             detail += f"; {_BEYOND_HONEST}"
-        if is_stale(outputs, answer.expected, terms[0], earlier):
+        plain = self.oracle.form is None
+        if plain and is_stale(outputs, answer.expected, terms[0], earlier):
             reason, detail = "stale_output", f"the values are an earlier call's; {detail}"
         raise SolutionFault(reason, detail, workload)
 
@@ -197,9 +229,12 @@ class Bench:
             return False
         narrow = {"max_atol": tolerance.max_atol / 4, "max_rtol": tolerance.max_rtol / 4}
         narrowed = tolerance.model_copy(update=narrow)
-        return compare(
-            answer.declared, answer.expected, narrowed, definition, refuse_zeros=False
-        ).ok
+        try:
+            declared = answer.formed(answer.declared)
+        except FormError:
+            return False
+        definition = self.oracle.compared(answer.expected)
+        return compare(declared, answer.expected, narrowed, definition, refuse_zeros=False).ok
 
     def _terms(self, workload: int) -> tuple[Tolerance, Definition]:
         return self.problem.workloads[workload].tolerance, self.problem.definition

@@ -2,16 +2,20 @@
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Final
 
 import torch
 
 from kernelarc_guard.constants import constant_inputs, equal_inputs
+from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import torch_dtype
+from kernelarc_guard.forms import FormError
 from kernelarc_guard.inputs import InputError, Value, make_inputs, redrawn
-from kernelarc_guard.oracle import Oracle, OracleError
+from kernelarc_guard.oracle import Answer, Oracle, OracleError
 from kernelarc_guard.problem import Problem, ProblemError
 from kernelarc_guard.room import room_for
+from kernelarc_guard.sampling import LEAST, Pool
 from kernelarc_guard.thrifty import NOTE, check_problem_thriftily
 from kernelarc_guard.tolerance import compare
 from kernelarc_guard.workload import Workload
@@ -38,6 +42,7 @@ def check_problem(
         raise ProblemError("workloads: every output is empty; expected one that is not")
     try:
         oracle = Oracle(problem, place)
+        _follows_its_probabilities(problem, oracle, workloads[0])
         notes = _agrees_with_itself(problem, oracle, workloads[0])
         _refuses_zeros(problem, oracle, workloads)
         notes += _depends_on_inputs(problem, oracle, workloads)
@@ -50,6 +55,8 @@ def check_problem(
 def _tried_thriftily(problem: Problem, place: str) -> list[str]:
     try:
         oracle = Oracle(problem, place)
+        if oracle.form is not None:
+            raise ProblemError("kernelarc.compared_as: not with tensors as large as this device")
         check_problem_thriftily(problem, oracle)
     except (OracleError, InputError) as error:
         raise ProblemError(f"definition.json: {error}") from None
@@ -109,38 +116,67 @@ def _inputs(problem: Problem, oracle: Oracle, workload: Workload, seed: int) -> 
 
 def _agrees_with_itself(problem: Problem, oracle: Oracle, workload: Workload) -> list[str]:
     """Compare the declared precision with float64, by the share the workload itself requires."""
-    definition = problem.definition
-    keys = definition.kernelarc.model_copy(update={"tolerance": "sol"})
-    lenient = definition.model_copy(update={"kernelarc": keys})
+    keys = problem.definition.kernelarc.model_copy(update={"tolerance": "sol"})
+
+    def lenient(expected: Mapping[str, torch.Tensor]) -> Definition:
+        return oracle.compared(expected).model_copy(update={"kernelarc": keys})
+
     notes: list[str] = []
     for seed in _SEEDS:
         inputs = _inputs(problem, oracle, workload, seed)
-        declared = oracle.reference_outputs(workload, inputs)
-        expected = oracle.expected(workload, inputs)
-        result = compare(declared, expected, workload.tolerance, lenient)
+        answer = oracle.answer(workload, inputs)
+        declared, expected = _formed(answer, answer.declared), answer.expected
+        result = compare(declared, expected, workload.tolerance, lenient(expected))
         if not result.ok:
             raise ProblemError(
                 f"workload {workload.uuid}: tolerance: rejects the reference itself in its "
                 f"declared precision: {result.detail}"
             )
-        result = compare(declared, expected, workload.tolerance, definition)
+        result = compare(declared, expected, workload.tolerance, oracle.compared(expected))
         if not result.ok and not notes:
             notes.append(
                 f"workload {workload.uuid}: the reference itself would not pass tolerance mode "
-                f"{definition.kernelarc.tolerance}: {result.detail}"
+                f"{problem.definition.kernelarc.tolerance}: {result.detail}"
             )
     return notes
 
 
+def _follows_its_probabilities(problem: Problem, oracle: Oracle, workload: Workload) -> None:
+    """Refuse a reference whose random answers are not those that its definition promises."""
+    sampling = oracle.form and oracle.form.sampling
+    if not sampling:
+        return
+    pool = Pool()
+    for seed in _seeds(oracle):
+        inputs = _inputs(problem, oracle, workload, seed)
+        declared = oracle.reference_outputs(workload, inputs)
+        said = ""
+        if not bool(sampling.legal(inputs, declared)["legal"].all()):
+            said = "draws a token that may not be drawn"
+        said = said or pool.add(
+            sampling.places(inputs, declared, torch.Generator().manual_seed(seed))
+        )
+        if said:
+            raise ProblemError(f"workload {workload.uuid}: the reference itself: {said}")
+
+
 def _refuses_zeros(problem: Problem, oracle: Oracle, workloads: list[Workload]) -> None:
     for workload in workloads:
-        expected = oracle.expected(workload, _inputs(problem, oracle, workload, _SEEDS[0]))
-        zeros = {name: torch.zeros_like(one) for name, one in expected.items()}
-        # Without the rule against zeros: a constant of 1e-30 would pass where zeros would.
-        if not compare(
-            zeros, expected, workload.tolerance, problem.definition, refuse_zeros=False
-        ).ok:
-            return
+        pool = Pool()
+        for seed in _seeds(oracle):
+            inputs = _inputs(problem, oracle, workload, seed)
+            answer = oracle.answer(workload, inputs)
+            expected = answer.expected
+            zeros = {name: torch.zeros_like(one) for name, one in answer.declared.items()}
+            # Without the rule against zeros: a constant of 1e-30 would pass where zeros would.
+            if not compare(
+                _formed(answer, zeros),
+                expected,
+                workload.tolerance,
+                oracle.compared(expected),
+                refuse_zeros=False,
+            ).ok or _misdrawn(oracle, inputs, zeros, pool):
+                return
     raise ProblemError("workloads: tolerance: accepts outputs that are all zero on every workload")
 
 
@@ -155,18 +191,48 @@ def _depends_on_inputs(problem: Problem, oracle: Oracle, workloads: list[Workloa
             if equal_inputs(first, other):
                 continue
             drawn_again = True
-            if not compare(
-                oracle.expected(workload, other),
-                oracle.expected(workload, first),
-                workload.tolerance,
-                problem.definition,
-            ).ok:
+            answer, odd = oracle.answer(workload, first), oracle.answer(workload, other)
+            # Another answer to these inputs, which for random ones only many calls could show.
+            given = odd.expected if oracle.form is None else _formed(answer, odd.declared)
+            expected = answer.expected
+            definition = oracle.compared(expected)
+            if not compare(given, expected, workload.tolerance, definition).ok or _samples(oracle):
                 return []
     if not drawn_again:
         return ["fixed_inputs: no workload gives other inputs for another seed"]
     raise ProblemError(
         "workloads: other inputs never change the outputs by more than the tolerance"
     )
+
+
+def _formed(answer: Answer, outputs: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
+    try:
+        return answer.formed(outputs)
+    except FormError:
+        # What has no form agrees with nothing.
+        return {
+            name: torch.full_like(one, 77) if one.dtype is not torch.bool else ~one
+            for name, one in answer.expected.items()
+        }
+
+
+def _samples(oracle: Oracle) -> bool:
+    return oracle.form is not None and oracle.form.sampling is not None
+
+
+def _seeds(oracle: Oracle) -> range:
+    """Return the seeds of the draws that zeros are tried on: of random answers one says little."""
+    return range(_SEEDS[0], _SEEDS[0] + (LEAST if _samples(oracle) else 1))
+
+
+def _misdrawn(
+    oracle: Oracle, inputs: dict[str, Value], outputs: Mapping[str, torch.Tensor], pool: Pool
+) -> bool:
+    """Say whether random answers, with those in the pool, do not follow their probabilities."""
+    sampling = oracle.form and oracle.form.sampling
+    if not sampling:
+        return False
+    return bool(pool.add(sampling.places(inputs, outputs, torch.Generator().manual_seed(0))))
 
 
 def _constant_inputs(problem: Problem, oracle: Oracle, workload: Workload) -> list[str]:

@@ -62,6 +62,22 @@ class TensorSpec(Model):
         return "" if value is None else value
 
 
+class TopK(Model):
+    """Outputs that are the largest of each row of an input: equal ones may be chosen freely."""
+
+    kind: Literal["topk"]
+    indices: str
+    """The output with places along the last dimension."""
+    of: str
+    """The input they are places of."""
+    values: str | None = None
+    """The output with the values there."""
+    ordered: bool = True
+    """Must the largest come first? Else any order is right."""
+    padding: bool = False
+    """May places be -1, where there is nothing to choose?"""
+
+
 class KernelArcKeys(Model):
     """What a definition says to us alone, under its `kernelarc` key."""
 
@@ -88,6 +104,11 @@ class KernelArcKeys(Model):
     """CPU threads a solution may use."""
     weights: dict[str, float] | None = None
     """Workload uuid -> weight in the mean over workloads; equal when absent."""
+    compared_as: str | TopK | None = None
+    """Where equal outputs are the wrong test: `sampling`, a `topk`, or a function of the reference.
+
+    The function gets the inputs and the outputs by name and returns what is compared, by name.
+    """
     authored_only: bool = False
     bounds: dict[str, JsonValue] | None = None
 
@@ -211,10 +232,26 @@ class Definition(Model):
         if run is None:
             raise ValueError("reference: expected a top-level function run")
         self._check_run(run)
+        self._check_form(list(defined))
         entry = self.custom_inputs_entrypoint
         if entry is not None and entry not in defined:
             raise ValueError(
                 f"custom_inputs_entrypoint: {entry!r} is no top-level function of the reference"
+            )
+
+    def _check_form(self, functions: list[str]) -> None:
+        asked = self.kernelarc.compared_as
+        if isinstance(asked, TopK):
+            values = [asked.values] if asked.values is not None else []
+            for name in (asked.indices, *values):
+                if name not in self.outputs:
+                    raise ValueError(f"kernelarc.compared_as: {name!r} is not an output")
+            if asked.of not in self.inputs:
+                raise ValueError(f"kernelarc.compared_as: {asked.of!r} is not an input")
+        elif asked not in (None, "sampling", *functions):
+            raise ValueError(
+                f"kernelarc.compared_as: {asked!r} is neither sampling nor a top-level function of the "
+                "reference"
             )
 
     def _check_run(self, run: ast.FunctionDef) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import is_float, stored_shape, torch_dtype
+from kernelarc_guard.forms import FormError, form_of
 from kernelarc_guard.growth import WALKS, Reach, reach, walked, widest
 from kernelarc_guard.inputs import Value
 from kernelarc_guard.precision import Scales, error_scales, grown, has_scale, nudged, widened
@@ -33,6 +34,8 @@ class Answer:
     """How large an honest error is, where float64 could tell; empty where it could not."""
     widen: Callable[[], Scales]
     """Return scales that also know what moving the inputs by roundings does; computed once."""
+    formed: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]] = lambda one: one
+    """Turn outputs on these inputs into what is compared with `expected`; raises FormError."""
 
 
 class Oracle:
@@ -47,6 +50,11 @@ class Oracle:
         self.definition: Definition = problem.definition
         self.observations: list[str] = []
         """What was seen about the reference and decided nothing, each once."""
+        try:
+            self.form = form_of(self.definition)
+            """What is compared instead of the outputs; None: they are."""
+        except FormError as error:
+            raise OracleError(f"kernelarc.{error}") from None
         try:
             self._run = load_reference(self.definition.reference).run
         except FAILURES as error:
@@ -77,6 +85,8 @@ class Oracle:
         """Run the reference in both precisions, which also tells how large an honest error is."""
         declared = self.reference_outputs(workload, inputs)
         exact = self._in_float64(workload, inputs)
+        if self.form is not None:
+            return self._formed(inputs, declared, exact)
         if exact is None:
             wide = {name: _wide(one) for name, one in declared.items()}
             return Answer(declared, wide, {}, dict)
@@ -88,6 +98,29 @@ class Oracle:
             scales,
             cache(lambda: self._widened(workload, inputs, declared, expected, scales)),
         )
+
+    def _formed(
+        self,
+        inputs: Mapping[str, Value],
+        declared: dict[str, torch.Tensor],
+        exact: dict[str, torch.Tensor] | None,
+    ) -> Answer:
+        """Return an answer whose `expected` is in the problem's form, without scales."""
+        form = self.form
+        assert form is not None
+        best = {
+            name: _wide(one) if exact is None else _merged(one, exact[name])
+            for name, one in declared.items()
+        }
+        try:
+            expected = form.of(inputs, best)
+        except FormError as error:
+            raise OracleError(f"kernelarc.{error}, on the reference's own outputs") from None
+        return Answer(declared, expected, {}, dict, lambda outputs: form.of(inputs, outputs))
+
+    def compared(self, expected: Mapping[str, torch.Tensor]) -> Definition:
+        """Return the definition under which outputs are compared with what is expected."""
+        return self.definition if self.form is None else self.form.definition(list(expected))
 
     def _widened(
         self,

@@ -84,8 +84,11 @@ class Problem(Model):
     def digest(self) -> str:
         """Return the SHA-256, in hex, of what is judged: definition and workloads."""
         definition = self.definition
+        dumped = definition.model_dump(mode="json")
+        if definition.kernelarc.compared_as is None:
+            del dumped["kernelarc"]["compared_as"]  # problems from before it keep their digest
         content = {
-            "definition": definition.model_dump(mode="json"),
+            "definition": dumped,
             # Sorting the keys loses the order of the call, so it is spelt out.
             "order": [list(definition.inputs), list(definition.outputs)],
             "workloads": [workload.model_dump(mode="json") for workload in self.workloads],

@@ -7,7 +7,8 @@ import pytest
 
 from kernelarc_guard.check_problem import check_problem
 from kernelarc_guard.compile_flags import DEFAULT
-from kernelarc_guard.definition import DTYPES, KINDS, Definition, KernelArcKeys
+from kernelarc_guard.definition import DTYPES, KINDS, Definition, KernelArcKeys, TopK
+from kernelarc_guard.formats.results import STATUSES
 from kernelarc_guard.model import Model
 from kernelarc_guard.problem import MAX_WORKLOADS, read_problem
 from kernelarc_guard.solution import read_solution
@@ -22,6 +23,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "problems.md").read_text()
     [
         Definition,
         KernelArcKeys,
+        TopK,
         Workload,
         InputSpec,
         Tolerance,
@@ -31,7 +33,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "problems.md").read_text()
     ],
 )
 def test_every_field_is_named(model: type[Model]) -> None:
-    missing = [n for n in model.model_fields if not re.search(rf"`(?:spec\.)?{n}\b", PAGE)]
+    missing = [n for n in model.model_fields if not re.search(rf"[`\"](?:spec\.)?{n}\b", PAGE)]
     assert missing == []
 
 
@@ -43,6 +45,14 @@ def test_every_choice_and_default_is_named() -> None:
             assert f"| `{name}` | {field.default} |" in PAGE
     assert f"`{' '.join(DEFAULT)}`" in PAGE
     assert f"At most {MAX_WORKLOADS} workloads" in PAGE
+
+
+def test_every_status_of_a_trace_is_explained() -> None:
+    table = PAGE[PAGE.index("| status | reasons |") :]
+    for status in {*STATUSES.values(), "PASSED"}:
+        assert f"`{status}`" in table
+    for reason, status in STATUSES.items():
+        assert f"`{reason}`" in table or status == "REWARD_HACK", reason
 
 
 def test_the_example_works(tmp_path: Path) -> None:
