@@ -77,6 +77,7 @@ class LimitsView(Model):
 class WorkloadView(Model):
     uuid: str
     axes: dict[str, int]
+    """Lengths that differ between workloads or follow from them."""
     record_us: float | None
     """Median of the record on this workload, microseconds, in the comparison that made it the record.
 

@@ -3,28 +3,29 @@
 from typing import Final
 
 from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis
-from kernelarc_guard.problem import TensorSpec
+from kernelarc_guard.problem import Definition, Problem, TensorSpec
 from kernelarc_mcp.host.advice import next_step
 from kernelarc_mcp.host.board_parts import campaign_calibration, record_view
 from kernelarc_mcp.host.campaign import Campaign, ensure_workspace
 from kernelarc_mcp.host.correctness import correctness_view, limits_view, tolerance_view
-from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES, languages_of
+from kernelarc_mcp.host.envelope import languages_of
 from kernelarc_mcp.host.errors import BadRequest, UnknownAgent
 from kernelarc_mcp.host.events import AgentAdded
-from kernelarc_mcp.host.gate import MAX_SIMILARITY
 from kernelarc_mcp.host.guides import INDEX_URI, courses_for, templates
 from kernelarc_mcp.host.interface import interface_text
 from kernelarc_mcp.host.lenses import backend_of, read_lens
-from kernelarc_mcp.host.settings import NAME, CampaignSettings
+from kernelarc_mcp.host.rules import rules_of
+from kernelarc_mcp.host.settings import NAME
 from kernelarc_mcp.host.submit import register
 from kernelarc_mcp.host.tickets import agent_state, standing_of
 from kernelarc_mcp.lens_views import LinkView, MoveView, RegionView
 from kernelarc_mcp.machine import describe_device
 from kernelarc_mcp.views import Brief, LensView, TensorView, WorkloadView
-from kernelarc_memory import LESSON_CAP, SUMMARY_CAP
 
-WORKLOADS: Final = 16
-"""Workloads in one answer: a problem may have so many that a client would cut them."""
+ROOM: Final = 11_500
+"""Characters an answer should fit in: clients that cut do so from about 12,000 on, in the middle."""
+FEWEST: Final = 2
+"""Workloads that are shown however long the rest is."""
 
 
 def register_agent(campaign: Campaign, agent: str) -> None:
@@ -51,7 +52,7 @@ def register_agent(campaign: Campaign, agent: str) -> None:
 def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
     """Register the agent where it is new, and say everything it must know.
 
-    Shows `WORKLOADS` workloads from number `first_workload` on, the first being 0.
+    Shows workloads from number `first_workload` on (the first is 0), as many as there is room for.
     """
     known = campaign.problem.workloads
     if not 0 <= first_workload < len(known):
@@ -62,11 +63,10 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
     definition, settings = campaign.problem.definition, campaign.settings
     languages = languages_of(settings.device)
     workspace = str(campaign.workspace(agent))
-    weights, end = campaign.problem.weights(), first_workload + WORKLOADS
     with campaign.journal.reading() as state:
         now = campaign.journal.now()
-        times = state.record.microseconds
-        return Brief(
+        views = _workloads(campaign.problem, state.record.microseconds)
+        whole = Brief(
             campaign=settings.name,
             problem=definition.name,
             operator_class=state.campaign.operator_class,
@@ -77,18 +77,9 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
             outputs=[_tensor(name, spec) for name, spec in definition.outputs.items()],
             axes={name: _axis(axis) for name, axis in definition.axes.items()},
             reference=definition.reference,
-            workloads=[
-                WorkloadView(
-                    uuid=workload.uuid,
-                    axes=definition.resolve(workload.axes),
-                    record_us=times.get(workload.uuid),
-                    weight=weight,
-                    tolerance=tolerance_view(workload.tolerance, definition.kernelarc),
-                )
-                for workload, weight in list(zip(known, weights, strict=True))[first_workload:end]
-            ],
+            workloads=[],
             workloads_in_all=len(known),
-            next_workload=end if end < len(known) else None,
+            next_workload=None,
             languages=list(languages),
             interface=interface_text(definition, languages, settings.schedule.warmup_calls),
             correctness=correctness_view(definition.kernelarc),
@@ -97,10 +88,17 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
             calibration=campaign_calibration(state, now),
             state=agent_state(state, agent, now),
             workspace=workspace,
-            rules=_rules(settings, len(set(weights)) > 1),
+            rules=rules_of(settings, len({view.weight for view in views}) > 1),
             reading=_reading(state.campaign.operator_class, settings.device),
             next_step=next_step(state, agent, now, workspace),
         )
+    end = first_workload + _fitting(whole, views[first_workload:])
+    return whole.model_copy(
+        update={
+            "workloads": views[first_workload:end],
+            "next_workload": end if end < len(known) else None,
+        }
+    )
 
 
 def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
@@ -147,6 +145,37 @@ def _tensor(name: str, spec: TensorSpec) -> TensorView:
     return TensorView(name=name, shape=spec.shape, dtype=spec.dtype, description=spec.description)
 
 
+def _workloads(problem: Problem, times: dict[str, float]) -> list[WorkloadView]:
+    definition = problem.definition
+    return [
+        WorkloadView(
+            uuid=workload.uuid,
+            axes=_extents(definition, workload.axes),
+            record_us=times.get(workload.uuid),
+            weight=round(weight, 6),
+            tolerance=tolerance_view(workload.tolerance, definition.kernelarc),
+        )
+        for workload, weight in zip(problem.workloads, problem.weights(), strict=True)
+    ]
+
+
+def _fitting(whole: Brief, views: list[WorkloadView]) -> int:
+    """Return how many of the views fit beside the rest of the answer."""
+    room = ROOM - len(whole.model_dump_json())
+    for count, view in enumerate(views):
+        room -= len(view.model_dump_json()) + 1
+        if room < 0:
+            return min(len(views), max(FEWEST, count))
+    return len(views)
+
+
+def _extents(definition: Definition, given: dict[str, int]) -> dict[str, int]:
+    """Return the axes that may differ between workloads; the constant ones stand in `axes`."""
+    constant = {name for name, axis in definition.axes.items() if isinstance(axis, ConstAxis)}
+    resolved = definition.resolve(given)
+    return {name: length for name, length in resolved.items() if name not in constant}
+
+
 def _axis(axis: Axis) -> str:
     if isinstance(axis, ConstAxis):
         says = str(axis.value)
@@ -155,43 +184,3 @@ def _axis(axis: Axis) -> str:
     else:
         says = "varies by workload"
     return f"{says} ({axis.description})" if axis.description else says
-
-
-def _rules(settings: CampaignSettings, weighted: bool) -> list[str]:
-    readable = {
-        "always": "view_snapshot shows every submission at any time.",
-        "drafting": "view_snapshot shows other agents' submissions only while you are drafting.",
-        "never": "view_snapshot shows your own submissions and your branch only.",
-    }[settings.snapshots]
-    mean = "weighted by `weight`" if weighted else "each workload counting alike"
-    return [
-        "Every well-formed submission costs one attempt, whatever becomes of it; the same"
-        " request_id again costs nothing. There is no free trial: compile and check on a machine of"
-        " your own first where you have one. Nothing is read from `workspace`; what you submit is"
-        " the text you send.",
-        "REJECT: refused before it was measured, r stays. KEEP: confirmed faster than the record,"
-        " r is 0. ACCEPT: close to the record, it becomes your branch, r + 1. REVERT: wrong, or"
-        " not shown close, r + 1, and your workspace goes back to your branch.",
-        "Faster means: the mean over workloads of ln(record's time / candidate's time), "
-        f"{mean}; both run side by side in fresh processes, caches cold. A KEEP is proven by fresh"
-        f" measurements: more than {settings.parameters.delta:g} % faster on the whole, and no"
-        f" workload shown more than {settings.parameters.band:g} % slower. `calibration` says which"
-        " gain can be proven here (resolution_percent; null until it was measured): make larger steps"
-        " than that.",
-        "Every timed output is checked, on new inputs, some of them unannounced and of other kinds."
-        " Results kept from earlier calls, work left for later, answers for known inputs only and"
-        " lower precision than `correctness` allows end as REVERT.",
-        "Not allowed (REJECT policy_forbidden): network, other processes' memory, killing processes,"
-        " timers and signals that wake a process, setting device clocks, raw system calls, walking"
-        " frames, replacing parts of the evaluator, torch switched to less than float32. The sandbox"
-        " shows the system, Python with torch, the compiler and a scratch folder, nothing else."
-        " Subprocesses must be gone and threads idle when run returns; at most `limits.threads` may"
-        " compute.",
-        f"r counts your ACCEPT and REVERT since the last KEEP or draft. At r = {settings.r_draft} you"
-        " must DRAFT: change the algorithm, DSL or layout, say which,"
-        f" and share at most {MAX_SIMILARITY:.0%} of your branch's text. {readable}",
-        f"At most {MAX_FILES} files and {MAX_BYTES // 1024} KiB of sources. The same source again,"
-        " also with other comments or formatting, is REJECT duplicate.",
-        f"Conclusions: summary up to {SUMMARY_CAP} characters, lesson up to {LESSON_CAP}; a win"
-        " cites a KEEP or ACCEPT of yours, a trap a REJECT or REVERT of yours.",
-    ]

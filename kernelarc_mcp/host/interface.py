@@ -71,13 +71,14 @@ def _python(definition: Definition, inputs: list[str], outputs: list[str], gpu: 
     note = f" {', '.join(scalars)}: a Python number." if scalars else ""
     mutable = definition.kernelarc.mutable_inputs
     may = f" You may write to {', '.join(mutable)}." if mutable else " Do not write to inputs."
+    filled = ", ".join([*_short(inputs), *outputs])
     kind = "torch tensors on the GPU" if gpu else "torch tensors (numpy arrays for numpy)"
     return (
         f"Python, value-returning (destination_passing=false):\n"
         f"    def run({', '.join(inputs)}):\n"
         f"        return {returned}\n"
         f"Python, destination-passing (destination_passing=true): fill the outputs, return nothing\n"
-        f"    def run({', '.join([*inputs, *outputs])}): ...\n"
+        f"    def run({filled}): ...\n"
         f"Arguments are contiguous {kind}.{note}{may}"
         f" Return plain tensors of the stated shape and dtype, sharing no memory with inputs."
     )
@@ -115,16 +116,23 @@ def _parameter(spec: TensorSpec, name: str) -> str:
 
 
 def _tvm_ffi(inputs: list[str], outputs: list[str], gpu: bool) -> str:
-    parameters = ", ".join(f"tvm::ffi::TensorView {name}" for name in [*inputs, *outputs])
+    typed = [f"TensorView {name}" for name in inputs]
+    parameters = ", ".join([*_short(typed), *(f"TensorView {name}" for name in outputs)])
     return (
         f"{'CUDA C++' if gpu else 'C++'}, binding tvm-ffi (destination_passing=true; taken where its"
         " headers are included):\n"
         "    #include <tvm/ffi/container/tensor.h>\n"
         "    #include <tvm/ffi/function.h>\n"
-        f"    void Run({parameters}) {{ ... }}  // data_ptr(), size(0), ndim()\n"
+        "    using tvm::ffi::TensorView;  // data_ptr(), size(0), ndim()\n"
+        f"    void Run({parameters}) {{ ... }}\n"
         "    TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, Run);\n"
         "Python numbers come as double or int64_t."
     )
+
+
+def _short(names: list[str]) -> list[str]:
+    """Leave out what lies between: the names of many inputs stand in an earlier form already."""
+    return names if len(names) < 4 else [names[0], "...", names[-1]]
 
 
 def _compiled_for_cpu() -> str:

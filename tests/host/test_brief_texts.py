@@ -13,12 +13,13 @@ from host_places import make_problem, make_settings
 from kernelarc_guard.problem import Definition, Problem
 from kernelarc_mcp import machine
 from kernelarc_mcp.data import data_dir
-from kernelarc_mcp.host.brief import WORKLOADS
+from kernelarc_mcp.host.brief import ROOM
 from kernelarc_mcp.host.envelope import languages_of
 from kernelarc_mcp.host.errors import BadRequest
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.interface import interface_text
 from kernelarc_mcp.machine import describe_device
+from kernelarc_mcp.views import WorkloadView
 
 HEADERS: Final = Path(sysconfig.get_paths()["purelib"]) / "tvm_ffi" / "include"
 LIBRARY: Final = sorted(path.parent for path in data_dir("kernels").glob("*/definition.json"))
@@ -108,35 +109,34 @@ def test_the_machine_is_told_as_a_kernel_has_to_fit_it(
     assert describe_device("cuda:0") == "NVIDIA H200"
 
 
+MANY: Final = 190
+
+
 @pytest.fixture
 def long_campaign(tmp_path: Path) -> Iterator[Host]:
-    """Yield a campaign of a problem with more workloads than one answer shows."""
+    """Yield a campaign of a problem with as many workloads as there may be."""
     problem = make_problem()
     first = problem.workloads[0]
-    many = [first.model_copy(update={"uuid": f"w{n}"}) for n in range(WORKLOADS + 3)]
-    Host.create(
-        tmp_path / "campaign",
-        make_settings(),
-        Problem(definition=problem.definition, workloads=many),
-        None,
-    )
+    many = [first.model_copy(update={"uuid": f"w{n}"}) for n in range(MANY)]
+    longer = Problem(definition=problem.definition, workloads=many)
+    Host.create(tmp_path / "campaign", make_settings(), longer, None)
     opened = Host.open(tmp_path / "campaign")
     yield opened
     opened.close()
 
 
-def test_many_workloads_come_in_pages_and_none_is_left_out(long_campaign: Host) -> None:
-    first = long_campaign.brief("ada")
-    assert first.workloads_in_all == WORKLOADS + 3 and first.next_workload == WORKLOADS
-    rest = long_campaign.brief("ada", first_workload=first.next_workload)
-    assert rest.next_workload is None
-    shown = [one.uuid for one in (*first.workloads, *rest.workloads)]
-    assert shown == [f"w{n}" for n in range(WORKLOADS + 3)]
-    assert sum(one.weight for one in (*first.workloads, *rest.workloads)) == pytest.approx(1.0)
-    with pytest.raises(
-        BadRequest, match=f"first_workload: {WORKLOADS + 3}; this problem's are 0 to"
-    ):
-        long_campaign.brief("ada", first_workload=WORKLOADS + 3)
+def test_many_workloads_come_in_pages_that_fit_and_none_is_left_out(long_campaign: Host) -> None:
+    shown: list[WorkloadView] = []
+    following: int | None = 0
+    while following is not None:
+        brief = long_campaign.brief("ada", first_workload=following)
+        assert len(brief.model_dump_json()) < ROOM + 50 and brief.workloads_in_all == MANY
+        shown += brief.workloads
+        following = brief.next_workload
+    assert [one.uuid for one in shown] == [f"w{n}" for n in range(MANY)]
+    assert sum(one.weight for one in shown) == pytest.approx(1.0, abs=1e-3)
+    with pytest.raises(BadRequest, match=f"first_workload: {MANY}; this problem's are 0 to"):
+        long_campaign.brief("ada", first_workload=MANY)
 
 
 @pytest.mark.parametrize("folder", LIBRARY, ids=lambda path: path.name)
