@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from kernelarc_guard.cuda import driver
 from kernelarc_guard.cuda.nvcc import find_nvcc, nvcc_flags
 from kernelarc_guard.dltensor import as_dltensor, load_function
 from kernelarc_guard.dtypes import torch_dtype
@@ -146,9 +147,10 @@ def _watch(device: str, seen: Any) -> subprocess.Popen[str] | None:
     program = shutil.which("nvidia-smi")
     if device.startswith("cpu") or program is None:
         return None
-    number = device.partition(":")[2] or "0"
+    # By UUID: nvidia-smi does not count as a process with CUDA_VISIBLE_DEVICES does.
+    which = driver.device_uuid(int(device.partition(":")[2]))
     query = "--query-gpu=clocks.sm,power.draw"
-    command = [program, f"--id={number}", query, "--format=csv,noheader,nounits", "-lms", "200"]
+    command = [program, f"--id={which}", query, "--format=csv,noheader,nounits", "-lms", "200"]
     return subprocess.Popen(command, stdout=seen, text=True)
 
 
