@@ -49,6 +49,8 @@ def _mixes(old: torch.Tensor, fresh: torch.Tensor, part: Part) -> bool:
 
 def _ordered(tensor: torch.Tensor) -> bool:
     flat = tensor.reshape(-1)[: 1 << 16] if tensor.ndim == 1 else tensor[0].reshape(-1)
+    if flat.element_size() == 1:
+        flat = flat.to(torch.float32)  # torch cannot compare float8
     return flat.numel() > 2 and bool((flat[1:] >= flat[:-1]).all() or (flat[1:] <= flat[:-1]).all())
 
 

@@ -97,6 +97,13 @@ def test_a_part_is_rewritten_and_the_rest_stays() -> None:
     assert int((one != old).sum()) == 1
 
 
+def test_rows_of_float8_are_rewritten_too() -> None:
+    old, fresh = (torch.randn(8, 20).to(torch.float8_e4m3fn) for _ in range(2))
+    rows = partly(old, fresh, "rows")
+    assert rows is not None
+    assert int((rows.float() != old.float()).any(-1).sum()) == 1
+
+
 def test_structure_that_a_part_would_break_is_left_alone() -> None:
     square = torch.randn(6, 6)
     for old, fresh in [
