@@ -98,10 +98,19 @@ def read_solution(
     return solution
 
 
-def seed_solution(folder: Path, definition: Definition) -> Solution | None:
-    """Return a problem folder's own starting point, ``solutions/seed.json``; None without one."""
-    seed = folder / "solutions" / "seed.json"
-    return read_solution(seed, definition) if seed.is_file() else None
+def seed_solution(folder: Path, definition: Definition, device: str = "cpu") -> Solution | None:
+    """Return a problem folder's own starting point on a device; None without one.
+
+    That is ``solutions/seed.json``; on a GPU ``solutions/seed.gpu.json`` before it, and no C++ for a
+    CPU.
+    """
+    on_gpu = device != "cpu"
+    for name in ("seed.gpu.json", "seed.json") if on_gpu else ("seed.json",):
+        path = folder / "solutions" / name
+        if path.is_file():
+            seed = read_solution(path, definition)
+            return None if on_gpu and "cpp" in seed.spec.languages else seed
+    return None
 
 
 def solution_file(path: Path) -> Path:

@@ -83,7 +83,7 @@ def calibrate(
         _campaign(folder, python, nurseries, pairs, as_json)
         return
     read = chosen_problem(problem, workloads, tolerance)
-    solution = record_of(record, read)
+    solution = record_of(record, read, device)
     requests = Requests(read, device, str(build_cache()), default_parameters(device))
     request = requests.calibrate("calibrate", solution, nurseries=nurseries, pairs=pairs)
     with shown_stages() as tell:

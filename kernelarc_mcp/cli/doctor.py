@@ -215,7 +215,7 @@ def _unused(one: StoredCalibration, now: datetime) -> list[str]:
         return found
     try:
         problem = read_problem(folder)
-        record = record_of(None, problem)
+        record = record_of(None, problem, one.calibration.device)
     except (ProblemError, SolutionError) as error:
         return [*found, f"The library's {one.problem} cannot be read: {error}."]
     if one.calibration.problem != problem.digest:

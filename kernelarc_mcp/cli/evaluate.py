@@ -79,7 +79,7 @@ def evaluate(
     read = chosen_problem(problem, workloads, tolerance)
     case = Case(
         problem=read,
-        record=record_of(record, read),
+        record=record_of(record, read, device),
         device=device,
         cache_dir=str(build_cache()),
         schedule=Schedule(),

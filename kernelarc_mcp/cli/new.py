@@ -47,7 +47,8 @@ def create_campaign(
     definition = problem.definition
     if seed is not None:
         return Host.create(folder, settings, problem, read_solution(seed, definition))
-    own = seed_solution(Path(problem.folder), definition) if problem.folder else None
+    folder_of = Path(problem.folder) if problem.folder else None
+    own = seed_solution(folder_of, definition, settings.device) if folder_of else None
     return Host.create(folder, settings, problem, own)
 
 

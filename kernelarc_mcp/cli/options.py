@@ -123,12 +123,12 @@ def chosen_problem(
     )
 
 
-def record_of(given: Path | None, problem: Problem) -> Solution:
-    """Return the given solution, else the problem's seed, else its reference."""
+def record_of(given: Path | None, problem: Problem, device: str = "cpu") -> Solution:
+    """Return the given solution, else the problem's seed on a device, else its reference."""
     definition = problem.definition
     if given is not None:
         if not given.exists():
             raise UserError(f"--record: {given}: no such file or folder")
         return read_solution(given, definition)
-    seed = seed_solution(Path(problem.folder), definition) if problem.folder else None
+    seed = seed_solution(Path(problem.folder), definition, device) if problem.folder else None
     return seed or reference_solution(definition)

@@ -21,6 +21,8 @@ from kernelarc_mcp.cli.options import (
     guard_python,
     library,
 )
+from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.library import LibraryError, known_problems
 
 _SECONDS: Final = 300.0
 
@@ -36,6 +38,8 @@ class Listed(Model):
     warnings: list[str] = []
     error: str = Field(default="", description="Why it cannot be read or run.")
     ran: str = Field(default="", description="What its reference gave, and at which lengths.")
+    needs: str = Field(default="", description="Devices that can judge a problem of the library.")
+    state: str = Field(default="", description="How far its own solutions have come.")
 
 
 def problems(
@@ -63,6 +67,8 @@ def problems(
     Exit status 1 where one cannot be read, or with --run cannot be run.
     """
     found = [_listed(place, workloads) for place in _places(path)]
+    if path is None:
+        found = _with_state(found)
     if run:
         python = guard_python(guard)
         found = [one if one.error else _run(one, python, device, workloads) for one in found]
@@ -72,6 +78,20 @@ def problems(
         _show(found, run)
     if any(one.error for one in found):
         raise typer.Exit(1)
+
+
+def _with_state(found: list[Listed]) -> list[Listed]:
+    """Return the library's problems with what it says of them."""
+    try:
+        known = known_problems(data_dir("kernels"))
+    except LibraryError as error:
+        raise UserError(str(error)) from None
+    return [
+        one.model_copy(update={"needs": known[one.name].needs, "state": known[one.name].state})
+        if one.name in known
+        else one
+        for one in found
+    ]
 
 
 def _places(path: Path | None) -> list[Path]:
@@ -123,10 +143,13 @@ def _run(one: Listed, python: str, device: str, workloads: str) -> Listed:
 
 
 def _show(found: list[Listed], run: bool) -> None:
-    table = Table("problem", "class", "workloads", "reference" if run else "description")
+    said = "reference" if run else "description"
+    told = any(one.state for one in found)
+    table = Table("problem", "class", "workloads", *(("state", "needs") if told else ()), said)
     for one in found:
-        said = one.error or (one.ran if run else one.description)
-        table.add_row(one.name, one.operator_class, str(one.workloads or ""), said)
+        last = one.error or (one.ran if run else one.description)
+        state = (one.state, one.needs) if told else ()
+        table.add_row(one.name, one.operator_class, str(one.workloads or ""), *state, last)
     out.print(table)
     for one in found:
         for warning in one.warnings:
