@@ -33,8 +33,8 @@ def next_step(state: CampaignState, agent: str, now: str, workspace: str) -> str
             )
         case "CONTINUE":
             return (
-                f"CONTINUE: try the next idea of your lens ({standing.lens}) from"
-                f" {standing.branch} and call submit_candidate."
+                f"CONTINUE: try the next idea of your lens ({standing.lens}, see get_strategy_lens) from"
+                f" {standing.branch} (view_snapshot shows it) and call submit_candidate."
             )
 
 
