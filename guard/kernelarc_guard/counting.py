@@ -25,14 +25,15 @@ from kernelarc_guard.workload import RANDOM, Workload
 MOST_BYTES: Final = 256 << 20
 """A workload with more than this is not run on a CPU only to be counted; on a GPU with 16 times it."""
 _SEED: Final = 0
-_VIEWS: Final = ("view", "expand", "permute", "transpose", "slice", "select", "detach", "alias")
+_RESHAPES: Final = ("_unsafe_view", "_reshape_alias", "empty", "empty_like", "new_empty")
+"""They compute nothing, and yet are no views."""
 
 
-class Counter(TorchDispatchMode):
+class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the operators that run below it."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.matrix: dict[str, int] = {}
         """Dtype of the operands -> operations, a multiply-add being two."""
         self.other = 0
@@ -60,7 +61,7 @@ class Counter(TorchDispatchMode):
             dtype = str(operands[-1].dtype).removeprefix("torch.") if operands else "float32"
             counted = int(flop_registry[packet](*args, **given, out_val=out))
             self.matrix[dtype] = self.matrix.get(dtype, 0) + counted
-        elif packet.__name__ not in _VIEWS:
+        elif not func.is_view and packet.__name__ not in _RESHAPES:
             tensors = [one for one in tree_flatten(out)[0] if isinstance(one, torch.Tensor)]
             self.other += sum(one.numel() for one in tensors if one.dtype.is_floating_point)
         return out

@@ -108,7 +108,8 @@ class Profiler:
         return profile, self._keep(cpu.files)
 
     def _on_gpu(self, index: int, built: Built, record: Built | None) -> tuple[Profile, list[str]]:
-        from kernelarc_guard.cuda.profiling import GpuProfile, gpu_room
+        from kernelarc_guard.cuda.profile_run import ProfileRun
+        from kernelarc_guard.cuda.profiling import Call
 
         request = self._request
         if self._sandbox.kind == "landlock":
@@ -126,9 +127,11 @@ class Profiler:
             )
         except InputError as error:
             raise Refused(f"the problem cannot be graded: {error}") from None
-        room, tools = gpu_room(self._sandbox, self._backend, self._folder)
-        gpu = GpuProfile(room, tools, lambda said: self._tell("timing", said))
-        seen = gpu.run(request.candidate, built, request.problem, index, inputs)
+        runs = ProfileRun(
+            self._sandbox, self._backend, self._folder, lambda said: self._tell("timing", said)
+        )
+        gpu = runs.run(Call(request.candidate, built, request.problem, index, inputs))
+        seen = gpu.seen
         before = None if record is None else gpu.code_of_library(record)
         found = bottleneck.of_kernels(seen.kernels, request.call_us)
         if len(seen.kernels) > _MOST_KERNELS:

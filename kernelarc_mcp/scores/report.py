@@ -131,7 +131,8 @@ def _row(
     work = counts.get(workload.uuid)
     own = None
     if work is not None and roofs is not None:
-        found = roofline(work, roofs, published, axes)
+        dtypes = [spec.dtype for spec in problem.definition.inputs.values()]
+        found = roofline(work, roofs, published, axes, dtypes)
         if found is not None:
             under = found.milliseconds < found.floor_ms
             own = BoundReport(

@@ -5,7 +5,7 @@ that a time below it asks for a better measurement, not for disbelief. Every bou
 what merely writing the outputs takes it is none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,12 +33,17 @@ class Roofline:
 
 
 def roofline(
-    work: WorkCount, roofs: Roofs, bounds: Bounds, axes: Mapping[str, int]
+    work: WorkCount,
+    roofs: Roofs,
+    bounds: Bounds,
+    axes: Mapping[str, int],
+    inputs: Iterable[str] = (),
 ) -> Roofline | None:
     """Return the bound of a workload; None where neither bytes nor operations have a known roof.
 
-    What `bounds` says its author counted goes before what was counted here. BoundsError where an
-    expression of it cannot be computed.
+    `inputs` are the dtypes of the problem's inputs: a reference may widen them before it multiplies,
+    which no kernel has to, so the fastest of these rates counts. What `bounds` says its author counted
+    goes before what was counted here. BoundsError where an expression of it cannot be computed.
     """
     moved = work.read_bytes + work.written_bytes
     operations = dict(work.operations or {})
@@ -52,10 +57,16 @@ def roofline(
     sides: list[tuple[float, str, Roof]] = []
     if roofs.memory is not None:
         sides.append((1e3 * moved / roofs.memory.per_second, "memory", roofs.memory))
+    widened = [dtype for dtype in inputs if dtype in roofs.matrix]
     for dtype, count in operations.items():
-        roof = matrix_roof(roofs, dtype)
-        if roof is not None and count:
-            sides.append((1e3 * count / roof.per_second, dtype, roof))
+        rates = [
+            (roof.per_second, one, roof)
+            for one in dict.fromkeys([dtype, *widened])
+            if (roof := matrix_roof(roofs, one)) is not None
+        ]
+        if rates and count:
+            rate, charged, roof = max(rates, key=lambda one: one[0])
+            sides.append((1e3 * count / rate, charged, roof))
     if not sides:
         return None
     milliseconds, limited_by, roof = max(sides, key=lambda side: side[0])

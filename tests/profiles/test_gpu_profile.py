@@ -6,16 +6,17 @@ import pytest
 import torch
 from guard_process import DLPACK, REFERENCE, cpp, problem, python
 
+from kernelarc_guard.backend import CpuBackend
 from kernelarc_guard.build import Built
 from kernelarc_guard.cuda import profiling
 from kernelarc_guard.cuda.ncu import Ncu
 from kernelarc_guard.cuda.nvcc import Nvcc
+from kernelarc_guard.cuda.profile_run import BARE, ProfileRun
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.inputs import Value
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.sandbox import Sandbox, find_sandbox
 from kernelarc_guard.solution import make_solution
-from kernelarc_guard.supervised import Room
 
 DATA = Path(__file__).parent.parent / "data" / "profiles"
 PROFILER = """#!/bin/sh
@@ -25,6 +26,12 @@ case "$*" in
   *) out=""; last=""
      for word in "$@"; do [ "$last" = "--export" ] && out="$word"; last="$word"; done
      cat "$here/says"
+     # A machine whose profiler does not bear a process that is held.
+     job=""; for word in "$@"; do case "$word" in *job.json) job="$word";; esac; done
+     [ -e "$here/bare" ] && ! grep -q '"confinement": null' "$job" && exit 1
+     # A solution that keeps the profiler from its work.
+     [ -e "$here/spoils" ] && grep -q '"value": 1.5' "$job" && exit 1
+     [ -e "$here/link" ] && ln -s "$here/table.csv" "$(dirname "$out")/jit.cubin" && mkdir "$(dirname "$out")/metrics.csv"
      [ -s "$here/told" ] && cp "$here/told" "$last"
      [ -s "$here/report" ] && cp "$here/report" "$out"
      [ -s "$here/cubin" ] && cp "$here/cubin" "$(dirname "$out")/cache/jit.cubin"
@@ -58,11 +65,9 @@ class Stand:
         ncu, root = Ncu(str(self.tools / "ncu"), str(self.tools)), str(self.tools.parent)
         monkeypatch.setattr(profiling, "find_ncu", lambda: ncu)
         monkeypatch.setattr(profiling, "find_nvcc", lambda: Nvcc("nvcc", root, "a stand-in"))
-        for name in ("given", "out", "read"):
-            (folder / name).mkdir()
-        room = Room(sandbox, folder / "given", folder / "out", shown=(root,))
-        self.gpu = profiling.GpuProfile(room, folder / "read", lambda said: None)
-        self.folder = folder
+        self.sandbox = sandbox
+        self.folder = folder / "run"
+        self.folder.mkdir()
 
     def write(self, name: str, content: str) -> Path:
         """Write one of the profiler's files."""
@@ -72,7 +77,7 @@ class Stand:
 
     def run(self, *, native: bool = False) -> profiling.Seen:
         """Profile a call."""
-        root = self.folder / "built" / "src"
+        root = self.folder.parent / "built" / "src"
         root.mkdir(parents=True)
         body = cpp(DLPACK) if native else python(REFERENCE)
         (root / body["sources"][0]["path"]).write_text(body["sources"][0]["content"])
@@ -83,7 +88,8 @@ class Stand:
         built = Built(entry, root, "d" * 64, [], 0.0, False)
         inputs: dict[str, Value] = {"x": torch.zeros(1000), "scale": 1.5}
         made = Problem.model_validate(problem())
-        return self.gpu.run(make_solution(body), built, made, 0, inputs)
+        runs = ProfileRun(self.sandbox, CpuBackend(), self.folder, lambda said: None)
+        return runs.run(profiling.Call(make_solution(body), built, made, 0, inputs)).seen
 
 
 @pytest.fixture
@@ -132,10 +138,23 @@ def test_a_solution_that_fails_below_the_profiler_is_refused_with_its_words(stan
         stand.run()
 
 
-def test_what_a_solution_puts_in_the_way_is_not_followed(stand: Stand) -> None:
+def test_where_the_profiler_does_not_bear_it_bubblewrap_alone_holds_and_that_is_said(
+    stand: Stand,
+) -> None:
+    stand.write("bare", "yes")
+    seen = stand.run()
+    assert seen.kernels and BARE in seen.notes
+
+
+def test_a_solution_that_spoils_its_own_profile_is_held_all_the_same(stand: Stand) -> None:
+    stand.write("spoils", "yes")
+    seen = stand.run()
+    assert seen.kernels == [] and BARE not in seen.notes
+    assert any("left no report" in note for note in seen.notes)
+
+
+def test_what_a_solution_leaves_is_read_only_where_it_is_a_plain_file(stand: Stand) -> None:
     stand.write("told", '["no object"]')
-    out = stand.folder / "out"
-    (out / "link.cubin").symlink_to("/etc/hostname")
-    (out / "metrics.csv").mkdir()
+    stand.write("link", "yes")
     seen = stand.run()
     assert seen.kernels and seen.code is None

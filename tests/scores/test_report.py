@@ -77,6 +77,16 @@ def test_the_slower_of_bytes_and_operations_bounds_a_workload() -> None:
     assert found.milliseconds == pytest.approx(9.0) and found.limited_by == "float8_e4m3fn"
 
 
+def test_a_reference_that_widens_its_inputs_is_held_to_their_own_rate() -> None:
+    slow = Roof(per_second=1e11, source="a data sheet", date="2026-01-02")
+    roofs = ROOFS.model_copy(update={"matrix": {**ROOFS.matrix, "float32": slow}})
+    wide = WORK.model_copy(update={"operations": {"float32": 8 * 10**9}})
+    for inputs, milliseconds, by in (((), 80.0, "float32"), (("bfloat16",), 8.0, "bfloat16")):
+        found = roofline(wide, roofs, Bounds(), {"n": 1}, inputs)
+        assert found is not None
+        assert found.milliseconds == pytest.approx(milliseconds) and found.limited_by == by
+
+
 def test_what_the_author_counted_goes_before_what_was_counted_here() -> None:
     own = Bounds(operations={"bfloat16": "n * 2"}, bytes="n * 4")
     found = roofline(WORK, ROOFS, own, {"n": 3_000_000_000})

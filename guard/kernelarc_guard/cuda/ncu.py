@@ -50,6 +50,7 @@ _BASES: Final = ("second", "s", "byte", "hz")
 _TOP_STALLS: Final = 3
 _NAME: Final = 80
 
+_NO_KERNELS: Final = "No kernels were profiled"
 # What it prints -> what to tell people.
 _REFUSALS: Final = {
     "ERR_NVGPUCTRPERM": (
@@ -63,7 +64,7 @@ _REFUSALS: Final = {
     "ERR_NVGPUCTRUNAVAIL": (
         "another profiler or monitor holds the hardware counters (ERR_NVGPUCTRUNAVAIL)"
     ),
-    "No kernels were profiled": "the call launched no kernel that could be profiled",
+    _NO_KERNELS: "the call launched no kernel that could be profiled",
 }
 
 
@@ -124,6 +125,11 @@ def refusal(output: str) -> str:
         return known
     errors = re.findall(r"==ERROR== (.+)", output)
     return f"the profiler failed: {errors[0][:200]}" if errors else ""
+
+
+def not_permitted(output: str) -> bool:
+    """Say whether the profiler may not, or cannot, read this machine's counters at all."""
+    return any(sign in output for sign in _REFUSALS if sign != _NO_KERNELS)
 
 
 def read_table(text: str) -> list[KernelFacts]:

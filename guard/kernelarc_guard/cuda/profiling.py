@@ -18,6 +18,7 @@ from kernelarc_guard.cuda.ncu import (
     MOST_KERNELS,
     Ncu,
     find_ncu,
+    not_permitted,
     profiling_command,
     read_table,
     refusal,
@@ -34,7 +35,6 @@ from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.supervised import Room
 
-CONFINED: Final = True
 MOST_INPUT_BYTES: Final = 8 << 30
 LIBRARY_ONLY: Final = "no machine code of its own: it calls a library's kernels"
 _NOT_DISASSEMBLED: Final = (
@@ -51,6 +51,17 @@ _CODE_BYTES: Final = 64 << 20
 _TOLD_BYTES: Final = 64 << 10
 
 
+@dataclass(frozen=True)
+class Call:
+    """What is profiled: one call of a built solution on one workload's inputs."""
+
+    solution: Solution
+    built: Built
+    problem: Problem
+    index: int
+    inputs: dict[str, Value]
+
+
 @dataclass
 class Seen:
     """What a profile on a GPU gave."""
@@ -60,53 +71,45 @@ class Seen:
     notes: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     """Raw reports, on the host."""
+    settled: bool = False
+    """Where there are no counters: nothing about this machine's profiler is in doubt."""
 
 
 class GpuProfile:
     """One profile of one solution on one workload."""
 
-    def __init__(self, room: Room, tools: Path, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, room: Room, tools: Path, tell: Callable[[str], None], *, held: bool = True
+    ) -> None:
         """Run the solution in `room`, and in `tools` what reads what it left there.
 
-        `tell` is told what is being done.
+        `tell` is told what is being done. `held`: once the profiler has begun the solution's process is
+        held as runners are, by landlock and the system call filter too.
         """
+        self._held = held
         self._room = room
         # Nothing that a solution wrote can be in the way of what is written here.
         self._tools = Room(room.sandbox, given=room.out, out=tools, shown=room.shown)
         self._tell = tell
         self.seen = Seen()
 
-    def run(
-        self,
-        solution: Solution,
-        built: Built,
-        problem: Problem,
-        index: int,
-        inputs: dict[str, Value],
-    ) -> Seen:
-        """Profile one call on `inputs`; what cannot be had is a note. Refused where nothing can."""
+    def run(self, call: Call) -> Seen:
+        """Profile one call; what cannot be had is a note. Refused where the solution fails."""
         ncu = find_ncu()
         if ncu is None:
+            self.seen.settled = True
             self.seen.notes.append("no counters: ncu is not installed on this machine")
         else:
-            self._place(ncu, solution, built, problem, index, inputs)
+            self._place(ncu, call)
             self._tell("profiling one call")
             self._profile(ncu)
         self._tell("reading the machine code")
-        self.seen.code = self._machine_code(built)
+        self.seen.code = self._machine_code(call.built)
         return self.seen
 
-    def _place(
-        self,
-        ncu: Ncu,
-        solution: Solution,
-        built: Built,
-        problem: Problem,
-        index: int,
-        inputs: dict[str, Value],
-    ) -> None:
+    def _place(self, ncu: Ncu, call: Call) -> None:
         """Write what the profiled process is given."""
-        room = self._room
+        room, solution, built = self._room, call.solution, call.built
         shutil.copytree(built.root, room.given / "src")
         entry = room.given / "src" / built.entry.name
         if built.entry.is_relative_to(built.root):
@@ -123,11 +126,11 @@ class GpuProfile:
                 "root": room.inside(room.given / "src"),
                 "function": solution.entry_function,
             },
-            "confinement": self._confinement(ncu) if CONFINED else None,
+            "confinement": self._confinement(ncu) if self._held else None,
             "given": room.inside(room.given),
             "out": room.inside(room.out),
-            "arguments": _arguments(inputs, room),
-            "outputs": _outputs(problem, index),
+            "arguments": _arguments(call.inputs, room),
+            "outputs": _outputs(call.problem, call.index),
         }
         (room.given / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
@@ -146,10 +149,12 @@ class GpuProfile:
         output: str = answer["output"]
         self._read_told(told)
         if answer["returncode"] is None:
+            seen.settled = True
             seen.notes.append(f"no counters: profiling took more than {_PROFILE_SECONDS:g} s")
             return
         if not _is_plain(report):
             why = refusal(output) or f"the profiler left no report: {_tail(output)}"
+            seen.settled = not_permitted(output)
             seen.notes.append(f"no counters: {why}")
             return
         seen.files.append(report)
