@@ -30,7 +30,7 @@ from benchmarks.gpu_bank import Unit, append_unit, read_units
 from benchmarks.gpu_subjects import Subject, subjects
 from kernelarc_guard.cuda import driver
 from kernelarc_guard.devices import default_parameters
-from kernelarc_mcp.host.guard_client import GuardClient
+from kernelarc_mcp.host.guard_client import GuardClient, GuardError
 from kernelarc_mcp.recorded import read_recorded
 from kernelarc_mcp.requests import Requests
 
@@ -148,19 +148,26 @@ async def measure(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as cache:
         async with GuardClient(options.python, options.bank / "guard.log") as guard:
             cases: dict[str, aa_study.Case] = {}
+            refused: set[str] = set()
             for task in left(options):
                 if time.monotonic() + took[task.subject] * max(task.pairs, 12) > until:
                     print(f"{task}: would not end in time", flush=True)
                     break
                 subject = known[task.subject]
-                if task.planted is None:
-                    if task.subject not in cases:
-                        cases[task.subject] = await _case(guard, subject, options, cache)
-                    await _submit(guard, cases[task.subject], options)
-                else:
-                    count = cycles.of(task)
-                    unit = await _unit(guard, subject, task, count, options, cache)
-                    took[task.subject] = unit.seconds / len(unit.pairs)
+                if subject.name in refused:
+                    continue
+                try:
+                    if task.planted is None:
+                        if task.subject not in cases:
+                            cases[task.subject] = await _case(guard, subject, options, cache)
+                        await _submit(guard, cases[task.subject], options)
+                    else:
+                        count = cycles.of(task)
+                        unit = await _unit(guard, subject, task, count, options, cache)
+                        took[task.subject] = unit.seconds / len(unit.pairs)
+                except GuardError as error:
+                    print(f"{task}: the guard {error}", flush=True)
+                    refused.add(subject.name)
     print(f"{len(left(options))} tasks are left", flush=True)
 
 

@@ -26,7 +26,7 @@ from kernelarc_guard.protocol import Result
 from kernelarc_guard.solution import Solution, read_solution
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.evaluation import STAKE
-from kernelarc_mcp.host.guard_client import GuardClient
+from kernelarc_mcp.host.guard_client import GuardClient, GuardError
 from kernelarc_mcp.requests import Requests
 
 RECORD = "cublas.py"
@@ -129,7 +129,11 @@ async def judged(
                     print(f"{path.name}: not judged, the time is over", file=sys.stderr)
                     continue
                 started = time.monotonic()
-                results = await _judge(guard, requests, record, candidate, calibration)
+                try:
+                    results = await _judge(guard, requests, record, candidate, calibration)
+                except GuardError as error:
+                    print(f"{path.name}: not judged: the guard {error}", file=sys.stderr)
+                    continue
                 spent = time.monotonic() - started
                 rungs.append(_rung(path.name, results, spent, fast[path.name]))
                 print(f"{path.name}: {rungs[-1].verdict} {rungs[-1].reason}", file=sys.stderr)
