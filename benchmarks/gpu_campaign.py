@@ -67,8 +67,7 @@ def create(options: argparse.Namespace, folder: Path) -> None:
     """Create the campaign with a limit on its wall time."""
     on_cpu = options.device.startswith("cpu")
     usual = "workload.jsonl" if on_cpu else "workload.gpu.jsonl"
-    place = data_dir("kernels") / options.problem
-    problem = read_problem(place, options.workloads or usual)
+    problem = read_problem(data_dir("kernels") / options.problem, options.workloads or usual)
     settings = settings_from(
         name=folder.resolve().name,
         problem=problem.definition.name,
@@ -79,8 +78,7 @@ def create(options: argparse.Namespace, folder: Path) -> None:
         canary_rate=options.canary_rate,
         wall_seconds=max(options.seconds - _STOPPING - _GRACE, 1.0),
     )
-    seed = place / "solutions" / ("seed.json" if on_cpu else "seed.gpu.json")
-    create_campaign(folder, problem, settings, seed)
+    create_campaign(folder, problem, settings)
 
 
 def run(options: argparse.Namespace, folder: Path, until: float) -> bool:
