@@ -49,12 +49,14 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="interpreter of the guard")
     parser.add_argument("--raw", type=Path, required=True, help="one JSON a line, appended to")
     options = parser.parse_args()
+    asked = subjects(options)
     try:
-        left = anyio.run(study, options)
+        left = anyio.run(study, options, asked)
         rows = read_rows(options.raw)
     except RowsError as error:
         parser.error(str(error))
-    print_table([row for row in rows if row.device == options.device])
+    now = {one.key(options.device) for one in asked}
+    print_table([row for row in rows if row.key in now])
     for one in left:
         print(f"not reached in {options.seconds:g} s: {one}; run again to go on")
 
@@ -71,6 +73,10 @@ class Subject:
     def name(self) -> str:
         """Return what it is called in messages."""
         return f"{self.problem.definition.name} {self.file}"
+
+    def key(self, device: str) -> tuple[str, str, str]:
+        """Return what its row is found by."""
+        return device, self.problem.digest, self.solution.digest
 
 
 def subjects(options: argparse.Namespace) -> list[Subject]:
@@ -92,7 +98,7 @@ def subjects(options: argparse.Namespace) -> list[Subject]:
     return found
 
 
-async def study(options: argparse.Namespace) -> list[str]:
+async def study(options: argparse.Namespace, asked: list[Subject]) -> list[str]:
     """Judge every subject that has no row; returns those that time did not suffice for."""
     end = time.monotonic() + options.seconds
     known = {row.key for row in read_rows(options.raw) if row.judged}
@@ -100,9 +106,8 @@ async def study(options: argparse.Namespace) -> list[str]:
     left: list[str] = []
     with tempfile.TemporaryDirectory() as cache:
         async with GuardClient(options.python) as guard:
-            for one in subjects(options):
-                key = (options.device, one.problem.digest, one.solution.digest)
-                if key in known:
+            for one in asked:
+                if one.key(options.device) in known:
                     continue
                 if time.monotonic() > end:
                     left.append(one.name)
@@ -110,7 +115,7 @@ async def study(options: argparse.Namespace) -> list[str]:
                 asking = Asking(guard, one, options, cache, bounds)
                 row = await asking.row()
                 append_row(options.raw, row)
-                known.add(key)
+                known.add(row.key)
                 said = "right" if row.right else f"{row.verdict} {row.reason}: {row.detail}"
                 print(f"{one.name}: {said} ({row.seconds:.0f} s)", file=sys.stderr)
     return left
