@@ -25,17 +25,26 @@ class Campaign:
     """The tools of one campaign as plain calls that return dictionaries."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self.client = client
+        """For what is no tool: subscriptions."""
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call a tool and return its answer; raise ToolFailed where it is an error."""
-        result = await self._client.call_tool(tool, arguments, read_timeout_seconds=CALL_SECONDS)
+        result = await self.client.call_tool(tool, arguments, read_timeout_seconds=CALL_SECONDS)
         if result.is_error:
             texts = [part.text for part in result.content if isinstance(part, TextContent)]
             raise ToolFailed(" ".join(texts))
         if not isinstance(result.structured_content, dict):
             raise ToolFailed(f"{tool} answered without structured content")
         return result.structured_content
+
+    async def judged(self, view: dict[str, Any]) -> dict[str, Any]:
+        """Wait for a submission's verdict, however long it takes, and return its view."""
+        turn = 0
+        while view["state"] != "done":
+            turn += 1
+            view = await self.call("wait_submission", ticket=view["ticket"], turn=turn)
+        return view
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from client_processes import end, start
 from host_places import make_campaign, scripted_guard
 from server_process import http_server
 
@@ -45,22 +46,6 @@ def running(tmp_path: Path) -> Iterator[Running]:
     tokens = dict(Host.create(folder, settings, problem, None))
     with http_server(folder, guard) as (_, url):
         yield Running(folder, url, tokens, guard)
-
-
-def start(script: str, *arguments: str, **extra: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(data_dir("clients") / script), *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **extra},
-    )
-
-
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, errors = process.communicate(timeout=120)
-    return process.returncode, out, errors
 
 
 def test_two_tuners_spend_their_attempts_obey_and_draft(running: Running) -> None:
