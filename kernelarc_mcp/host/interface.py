@@ -139,7 +139,9 @@ def _compiled_for_cpu() -> str:
     return (
         f"C++ is compiled with {' '.join(DEFAULT)}; cflags of your own come after these and win,"
         " for instance -ffast-math, or -fopenmp (with ld_flags -fopenmp). What the compiler said is"
-        " in the answer's `build`."
+        " in the answer's `build`.\n"
+        "A call is timed from outside, from waking your process until it has stopped again: what"
+        " Python and torch do around the arithmetic counts."
     )
 
 
