@@ -1,6 +1,8 @@
 """Compile every CUDA template of `strategies/templates` and, with --run, check all of them on a GPU.
 
     python benchmarks/pattern_templates.py            nvcc, for a Hopper (sm_90a)
+    python benchmarks/pattern_templates.py --architecture 100a    for a Blackwell, without those
+                                                                  whose first line names sm_90a
     python benchmarks/pattern_templates.py --run      on a machine with one, torch and triton
 
 Prints a row for each template: seconds to compile, registers and spills of its kernels, and the
@@ -21,17 +23,20 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "strategies" / "templates"
-ARCHITECTURE = "90a"
+HOPPER = "90a"
 
 
-def cuda_templates() -> list[Path]:
-    """Return the templates that nvcc compiles."""
-    return sorted(FOLDER.glob("*.cu"))
+def cuda_templates(architecture: str) -> list[Path]:
+    """Return the templates that nvcc compiles for an architecture, as in ``90a``."""
+    found = sorted(FOLDER.glob("*.cu"))
+    if architecture == HOPPER:
+        return found
+    return [one for one in found if f"sm_{HOPPER}" not in one.read_text().partition("\n")[0]]
 
 
-def compile_template(source: Path, target: Path) -> str:
+def compile_template(source: Path, target: Path, architecture: str) -> str:
     """Compile one as the guard does and return what the assembler said; RuntimeError on a fault."""
-    command = ["nvcc", f"-gencode=arch=compute_{ARCHITECTURE},code=sm_{ARCHITECTURE}"]
+    command = ["nvcc", f"-gencode=arch=compute_{architecture},code=sm_{architecture}"]
     command += ["-std=c++17", "-O3", "-Xptxas=-v", "-shared", "-Xcompiler=-fPIC"]
     done = subprocess.run(
         [*command, str(source), "-o", str(target)], capture_output=True, text=True, check=False
@@ -52,14 +57,16 @@ def main() -> int:
     """Compile all, run all where asked, print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--run", action="store_true", help="check the numbers on this GPU")
-    checks = _checks() if parser.parse_args().run else {}
+    parser.add_argument("--architecture", default=HOPPER, help="such as 90a or 100a")
+    asked = parser.parse_args()
+    checks = _checks() if asked.run else {}
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for source in cuda_templates():
+        for source in cuda_templates(asked.architecture):
             target = Path(folder) / f"{source.stem}.so"
             started = time.perf_counter()
             try:
-                said = compile_template(source, target)
+                said = compile_template(source, target, asked.architecture)
             except RuntimeError as error:
                 failed += 1
                 print(f"{source.name}: does not compile\n{error}")
