@@ -21,6 +21,8 @@ _TARGETS: Final[dict[Backend, tuple[Target, ...]]] = {
     "cpu": ("cpu",),
     "cuda": ("cuda", "hopper", "blackwell"),
 }
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The safe loader in C where there is one: a server reads all lenses when it starts."""
 _ELIGIBILITY: Final = "eligibility"
 _OTHER: Final = "other"
 
@@ -186,7 +188,7 @@ def _where(location: Iterable[int | str]) -> str:
 
 def _read_yaml(path: Path) -> dict[Any, Any]:
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CampaignError(f"{path.name}: cannot be read: {error}") from error
     if not isinstance(value, dict):
