@@ -52,13 +52,14 @@ def main() -> None:
 
 def _call(run: Callable[..., Any], axes: dict[str, int], junk: torch.Tensor) -> None:
     inputs, output = _tensors(axes)
+    spin: Any = torch.cuda._sleep
     for _ in range(WARM_UP + CALLS):
         for one in inputs:
             one.normal_()
         junk.fill_(1)
-        torch.cuda._sleep(SPIN_CYCLES)
+        spin(SPIN_CYCLES)
         run(*inputs, output)
-        torch.cuda._sleep(MARK_CYCLES)
+        spin(MARK_CYCLES)
         torch.cuda.synchronize()
 
 

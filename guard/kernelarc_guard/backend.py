@@ -82,6 +82,9 @@ class Backend(Protocol):
     def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
         """Return how many calls of a workload are checked and not timed when a runner starts."""
 
+    def steady(self) -> AbstractContextManager[None]:
+        """Hold the device's clocks while it is leased, where its operator asked for that."""
+
     def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
         """Return what blames the candidate where the guard's work finds no memory for its sake.
 
@@ -147,6 +150,10 @@ class CpuBackend:
     def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
         """Return the schedule's number."""
         return schedule.warmup_calls
+
+    def steady(self) -> AbstractContextManager[None]:
+        """Do nothing: a processor's clocks are its system's."""
+        return nullcontext()
 
     def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
         """Do nothing: a runner's memory is bounded from the start."""

@@ -21,6 +21,7 @@ from kernelarc_mcp.cli.options import (
     Device,
     GuardPython,
     Json,
+    LockClocks,
     RecordOption,
     ToleranceMode,
     Workloads,
@@ -70,6 +71,7 @@ def calibrate(
     workloads: Workloads = "workload.jsonl",
     tolerance: ToleranceMode = None,
     guard: GuardPython = "",
+    lock_clocks: LockClocks = 0,
     as_json: Json = False,
 ) -> None:
     """Compare a solution with itself over several nurseries: noise, shared bias, smallest gain.

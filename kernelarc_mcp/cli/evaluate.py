@@ -23,6 +23,7 @@ from kernelarc_mcp.cli.options import (
     Device,
     GuardPython,
     Json,
+    LockClocks,
     ProblemOption,
     RecordOption,
     ToleranceMode,
@@ -55,6 +56,7 @@ def evaluate(
     tolerance: ToleranceMode = None,
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,
+    lock_clocks: LockClocks = 0,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Calibrate again instead of using today's calibration.")
     ] = False,

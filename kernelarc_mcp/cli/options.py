@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from kernelarc_guard.cuda.clocks import LOCK_CLOCKS
 from kernelarc_guard.formats.flashinfer import TraceSet
 from kernelarc_guard.formats.places import is_set
 from kernelarc_guard.problem import Problem, read_problem
@@ -40,6 +41,25 @@ AllowUnsandboxed = Annotated[
         "--allow-unsandboxed",
         callback=_allow_unsandboxed,
         help="Judge even where no sandbox can be had. Only for code you would run yourself.",
+    ),
+]
+
+
+def _lock_clocks(value: int) -> int:
+    if value:  # as above
+        os.environ[LOCK_CLOCKS] = str(value)
+    return value
+
+
+LockClocks = Annotated[
+    int,
+    typer.Option(
+        "--lock-clocks",
+        metavar="MHZ",
+        min=0,
+        callback=_lock_clocks,
+        help="Hold a GPU's multiprocessors at this clock while it is leased. Needs the right to.",
+        show_default="the clocks are left alone",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

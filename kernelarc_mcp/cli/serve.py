@@ -8,7 +8,13 @@ import anyio
 import typer
 
 from kernelarc_mcp.cli.console import UserError, err
-from kernelarc_mcp.cli.options import AllowUnsandboxed, CampaignDir, GuardPython, guard_python
+from kernelarc_mcp.cli.options import (
+    AllowUnsandboxed,
+    CampaignDir,
+    GuardPython,
+    LockClocks,
+    guard_python,
+)
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.launch import agent_from_environment
 
@@ -37,6 +43,7 @@ def serve(
     ] = None,
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,
+    lock_clocks: LockClocks = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
 ) -> None:
     """Serve a campaign: stdio for one client, or HTTP for many.

@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kernelarc_guard.cuda.clocks import LOCK_CLOCKS
 from kernelarc_mcp.host.guard_client import UNSANDBOXED_VARIABLE
 from kernelarc_mcp.launch import AGENT_VARIABLE
 
@@ -15,6 +16,7 @@ DEFAULT_URL = "http://127.0.0.1:8765/mcp"
 _CARRIED = (
     "KERNELARC_GUARD_PYTHON",
     UNSANDBOXED_VARIABLE,
+    LOCK_CLOCKS,
     "XDG_CACHE_HOME",
     "CXX",
     "CUDA_HOME",

@@ -8,7 +8,7 @@ from gpu_guard import GpuGuard
 
 from kernelarc_guard.cuda import driver
 from kernelarc_guard.lease import DeviceLease
-from kernelarc_guard.protocol import DEVICE_HELD
+from kernelarc_guard.protocol import DEVICE_HELD, Progress
 
 pytestmark = pytest.mark.needs_gpu
 
@@ -47,15 +47,18 @@ def test_the_device_is_leased_by_its_uuid_and_builds_do_not_wait_for_it(guard: G
     found = []
     waiting, held = threading.Event(), threading.Event()
 
+    def hear(told: Progress) -> None:
+        if told.message == "waiting for the device":
+            waiting.set()
+        elif told.message == DEVICE_HELD:
+            held.set()
+
     def ask() -> None:
         found.append(guard.send(json.dumps(request).encode()))
 
     with DeviceLease("this test", driver.device_uuid(0)):
         asking = threading.Thread(target=ask)
-        guard.on_progress = lambda told: (
-            waiting.set() if told.message == "waiting for the device" else None,
-            held.set() if told.message == DEVICE_HELD else None,
-        )
+        guard.on_progress = hear
         asking.start()
         assert waiting.wait(60)
         messages = [told.message for told in guard.progress]

@@ -17,19 +17,30 @@ class Library:
     """Stands in for libnvidia-ml: answers by name, and remembers what was asked."""
 
     def __init__(self, **answers: Callable[..., int]) -> None:
-        self.answers = answers
+        self.answers: dict[str, Callable[..., int]] = answers
         self.asked: list[str] = []
 
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any) -> Any:
-            self.asked.append(name)
-            if name == "nvmlErrorString":
-                return b"Not Supported"
-            return self.answers.get(name, lambda *_: 0)(*arguments)
-
-        function = type("Function", (), {"__call__": lambda _, *arguments: call(*arguments)})()
+    def __getattr__(self, name: str) -> "Function":
+        function = Function(self, name)
         self.__dict__[name] = function
         return function
+
+
+class Function:
+    """One of its functions; ctypes sets what it returns."""
+
+    restype: object = None
+
+    def __init__(self, library: Library, name: str) -> None:
+        self.library = library
+        self.name = name
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.library.asked.append(self.name)
+        if self.name == "nvmlErrorString":
+            return b"Not Supported"
+        answer = self.library.answers.get(self.name)
+        return answer(*arguments) if answer else 0
 
 
 def number(value: int) -> Callable[..., int]:

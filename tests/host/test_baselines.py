@@ -32,8 +32,13 @@ def test_what_torch_compiles_is_the_reference_itself(monkeypatch: pytest.MonkeyP
     definition = make_problem().definition
     solution = compiled_solution(definition)
     assert examine(solution, definition).findings == []
-    compiled = []
-    monkeypatch.setattr(torch, "compile", lambda run: compiled.append(run) or run)
+    compiled: list[object] = []
+
+    def compile(run: object) -> object:
+        compiled.append(run)
+        return run
+
+    monkeypatch.setattr(torch, "compile", compile)
     names: dict[str, object] = {}
     exec(solution.sources[0].content, names)
     assert compiled == [names["run"]]

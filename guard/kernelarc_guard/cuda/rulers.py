@@ -11,7 +11,10 @@ import torch
 
 from kernelarc_guard.rule import Rulers
 
-_WRITTEN: Final = 32 << 20
+_WRITTEN: Final = (8 << 20, 32 << 20)
+"""Bytes that lie in the cache; one of them suits it best."""
+_TOGETHER: Final = 32
+"""Writes that are launched at once: launching one takes longer than the write."""
 _COPIED: Final = 1 << 30
 _TRIES: Final = 20
 _PRODUCTS: Final = 6
@@ -26,8 +29,7 @@ def measure(place: str, empty_kernel_ns: int | None, before: Rulers | None) -> R
     Empty windows are taken off all times already, so their own ruler is the least there is;
     `empty_kernel_ns` is what they took.
     """
-    target = torch.empty(_WRITTEN, dtype=torch.uint8, device=place)
-    written = _WRITTEN / _shortest(lambda: target.fill_(1), _TRIES)
+    written = max(_writing(place, size) for size in _WRITTEN)
     copied = 2 * _COPIED / _copying(place)
     rates = matrix_rates(place)
     if before is not None:
@@ -85,6 +87,16 @@ def _product_fp8(place: str) -> Callable[[], object]:
 
 def _rate(step: Callable[[], object], size: int) -> float:
     return 2 * size**3 / _shortest(step, _PRODUCTS)
+
+
+def _writing(place: str, size: int) -> float:
+    target = torch.empty(size // 4, dtype=torch.int32, device=place)
+
+    def write() -> None:
+        for _ in range(_TOGETHER):
+            target.fill_(1)
+
+    return _TOGETHER * size / _shortest(write, _TRIES)
 
 
 def _copying(place: str) -> float:

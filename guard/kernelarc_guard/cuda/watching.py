@@ -1,9 +1,11 @@
 """A GPU's state after a block: clocks, power, heat, memory, and who else is there."""
 
 import os
+from contextlib import AbstractContextManager
 from typing import Final
 
 from kernelarc_guard.cuda import driver
+from kernelarc_guard.cuda.clocks import steady
 from kernelarc_guard.cuda.nvml import NoNvml, Nvml
 from kernelarc_guard.device_state import DeviceState, OtherProcess
 from kernelarc_guard.processes import descendants
@@ -24,6 +26,10 @@ class DeviceWatch:
             self._nvml = Nvml(uuid)
         except NoNvml as error:
             self.missing = str(error)
+
+    def steady(self) -> AbstractContextManager[None]:
+        """Return what holds the clocks where the guard's environment asks for that."""
+        return steady(self._nvml, self.missing)
 
     def look(self) -> DeviceState:
         """Return the state now; takes about a millisecond."""
