@@ -12,7 +12,15 @@ from problem_folders import DEFINITION, WORKLOAD
 
 from kernelarc_guard.axes import MAX_EXTENT, axis_names, evaluate
 from kernelarc_guard.definition import Definition
-from kernelarc_guard.problem import MAX_WORKLOADS, Problem, ProblemError, read_problem
+from kernelarc_guard.formats.traces import append_traces, read_traces
+from kernelarc_guard.formats.writing import write_folder
+from kernelarc_guard.problem import (
+    MAX_WORKLOADS,
+    Problem,
+    ProblemError,
+    read_documents,
+    read_problem,
+)
 from kernelarc_guard.solution import Solution, SolutionError, read_solution
 from kernelarc_guard.textfile import parse_object
 
@@ -50,6 +58,21 @@ _RICH: dict[str, Any] = {
     },
     "constraints": ["n > 0"],
     "custom_inputs_entrypoint": None,
+}
+
+
+_TRACE: dict[str, Any] = {
+    "definition": "scale",
+    "workload": WORKLOAD,
+    "solution": "first",
+    "evaluation": {
+        "status": "PASSED",
+        "log": "",
+        "correctness": {"max_relative_error": 0.0, "max_absolute_error": "Infinity"},
+        "performance": {"latency_ms": 1.0, "reference_latency_ms": 2.0, "speedup_factor": 2.0},
+        "environment": {"hardware": "CPU", "libs": {"torch": "2"}},
+        "timestamp": "now",
+    },
 }
 
 
@@ -98,6 +121,10 @@ def _problem(case: tuple[bytes, list[bytes]]) -> None:
             one_line(str(error))
             assert str(error).startswith(("definition.json", "workload.jsonl")), str(error)
             return
+        kept = read_documents(Path(folder))
+        write_folder(Path(folder) / "again", kept)
+        assert read_problem(Path(folder) / "again").digest == problem.digest, "nothing is lost"
+        assert read_documents(Path(folder) / "again").definition == kept.definition
     for line in problem.warnings:
         one_line(line)
     again = Problem.model_validate_json(problem.model_dump_json())
@@ -110,6 +137,23 @@ def _problem(case: tuple[bytes, list[bytes]]) -> None:
         for name in problem.definition.inputs:
             shape = problem.definition.input_shape(name, resolved)
             assert shape is None or all(0 <= length <= MAX_EXTENT for length in shape)
+
+
+def _traces(lines: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "traces.jsonl"
+        file.write_bytes(b"\n".join(lines))
+        warnings: list[str] = []
+        try:
+            traces = read_traces(file, warnings)
+        except ValueError as error:
+            one_line(str(error), "traces.jsonl")
+            return
+        for line in warnings:
+            one_line(line, "traces.jsonl:")
+        append_traces(Path(folder) / "again.jsonl", [trace.document for trace in traces])
+        again = read_traces(Path(folder) / "again.jsonl", [])
+    assert [one.document for one in again] == [one.document for one in traces]
 
 
 def _expression(case: tuple[str, dict[str, int]]) -> None:
@@ -205,6 +249,12 @@ TARGETS = [
             st.lists(json_files(WORKLOAD).map(lambda data: data.replace(b"\n", b" ")), max_size=3),
         ),
         _problem,
+        few=60,
+    ),
+    Target(
+        "traces",
+        st.lists(json_files(_TRACE).map(lambda data: data.replace(b"\n", b" ")), max_size=3),
+        _traces,
         few=60,
     ),
     Target(

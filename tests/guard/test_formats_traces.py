@@ -143,8 +143,8 @@ def test_our_results_become_traces_that_are_read_again() -> None:
             "INCORRECT_NUMERICAL",
             "REWARD_HACK" if form == "sol" else "RUNTIME_ERROR",
         ]
-        performance = results[0] and results[0].performance
-        assert performance is not None
+        assert results[0] is not None and results[0].performance is not None
+        performance = results[0].performance
         assert (performance.latency_ms, performance.speedup_factor) == (0.5, 2.0)
         wrong = traces[1]["evaluation"]["correctness"]
         assert wrong["max_relative_error"] == (0.25 if form == "sol" else "NaN")

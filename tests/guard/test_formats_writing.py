@@ -154,7 +154,7 @@ def test_a_set_is_not_a_problem_and_says_what_it_holds(tmp_path: Path) -> None:
 
 def test_a_solution_keeps_what_its_file_says_and_gains_its_sources(tmp_path: Path) -> None:
     definition = read_problem(write_problem(tmp_path / "p")).definition
-    document = {
+    document: dict[str, Any] = {
         "name": "mine",
         "definition": "scale",
         "author": "me",
@@ -182,7 +182,7 @@ def test_a_solution_keeps_what_its_file_says_and_gains_its_sources(tmp_path: Pat
 
 
 def test_compile_options_are_not_lost_in_silence() -> None:
-    value = {
+    value: dict[str, Any] = {
         "name": "a",
         "spec": {"languages": ["cuda_cpp"], "compile_options": {"cflags": ["-g"]}},
     }

@@ -137,7 +137,8 @@ def replaced(text: str, settings: dict[str, Any]) -> str:
                 f"--set {name}: is no constant of the module; expected one of {', '.join(known)}"
             )
     # From the end on, so that earlier places stay where they are.
-    for name in sorted(settings, key=lambda one: -places[one].lineno):
+    order = sorted(settings, key=lambda one: (places[one].lineno, places[one].col_offset))
+    for name in reversed(order):
         value = places[name]
         if value.end_lineno != value.lineno:
             raise NotUsable(f"--set {name}: its value takes more than one line")
