@@ -78,9 +78,15 @@ def rulers_line(rulers: Rulers | None) -> str:
     view = _rulers_view(rulers)
     if view is None:
         return "no rulers: calibrate again"
+    memory = (
+        f"writes {view.write_gb_per_second:.1f} GB/s, copies {view.copy_gb_per_second:.1f} GB/s"
+    )
+    if view.empty_kernel_us is None:
+        return f"empty window {view.empty_window_us:.1f} us, {memory}"
+    rates = ", ".join(f"{name} {rate:.0f}" for name, rate in view.matrix_tflops.items())
     return (
-        f"empty window {view.empty_window_us:.1f} us, writes {view.write_gb_per_second:.1f} GB/s,"
-        f" copies {view.copy_gb_per_second:.1f} GB/s"
+        f"empty queued window {view.empty_kernel_us:.1f} us (taken off), {memory}, products {rates}"
+        " TFLOPS"
     )
 
 
@@ -91,4 +97,6 @@ def _rulers_view(rulers: Rulers | None) -> RulersView | None:
         empty_window_us=rulers.empty_window_ns / 1e3,
         write_gb_per_second=rulers.write_bytes_per_second / 1e9,
         copy_gb_per_second=rulers.copy_bytes_per_second / 1e9,
+        empty_kernel_us=None if rulers.empty_kernel_ns is None else rulers.empty_kernel_ns / 1e3,
+        matrix_tflops={n: r / 1e12 for n, r in rulers.matrix_flops_per_second.items()},
     )

@@ -122,6 +122,10 @@ class RulersView(Model):
     """One thread writing what lies in its caches."""
     copy_gb_per_second: float
     """One thread copying what lies in no cache, read and written bytes together."""
+    empty_kernel_us: float | None = None
+    """Of a GPU: a queued window around the smallest kernel, which is taken off all others."""
+    matrix_tflops: dict[str, float] = {}
+    """Of a GPU, by dtype: a large product of random values, a multiply-add being two operations."""
 
 
 class CalibrationView(Model):

@@ -168,7 +168,7 @@ def _show(found: Calibration, problem: Problem, record: Solution, as_json: bool)
         ("shared bias (sd)", shared),
         ("delta: a KEEP proves more than", f"{found.delta:.3f} %"),
         ("smallest gain a first confirmation finds", percent),
-        ("at best, one thread", rulers_line(found.rulers)),
+        ("at best", rulers_line(found.rulers)),
     ):
         out.print(f"  {what:<42}{value}", markup=False)
     for line in strip_plot(found.values, found.nurseries):

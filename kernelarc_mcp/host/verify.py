@@ -10,10 +10,10 @@ from pathlib import Path
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.problem import ProblemError, read_problem
 from kernelarc_guard.protocol import Result
+from kernelarc_mcp.host.baselines import lines_to_beat
 from kernelarc_mcp.host.campaign import PROBLEM, Campaign
 from kernelarc_mcp.host.derived import TABLES, derived_rows
 from kernelarc_mcp.host.errors import CampaignError, HostError
-from kernelarc_mcp.host.baselines import lines_to_beat
 from kernelarc_mcp.host.events import (
     GENESIS,
     Baselined,
