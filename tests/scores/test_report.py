@@ -87,6 +87,19 @@ def test_a_reference_that_widens_its_inputs_is_held_to_their_own_rate() -> None:
         assert found.milliseconds == pytest.approx(milliseconds) and found.limited_by == by
 
 
+def test_a_definition_that_quantises_is_held_to_the_fastest_rate_there_is() -> None:
+    fast = Roof(per_second=1e13, source="a data sheet", date="2026-01-02")
+    roofs = ROOFS.model_copy(update={"matrix": {**ROOFS.matrix, "float4_e2m1fn_x2": fast}})
+    many = WORK.model_copy(update={"operations": {"float32": 10**11}})
+    seen = counted().model_copy(update={"work": [many]})
+    for keys, milliseconds in (({}, 100.0), ({"oracle": "declared"}, 10.0)):
+        whole = problem().model_dump()
+        whole["definition"]["kernelarc"] = keys
+        made = Problem.model_validate(whole)
+        own = score_report(made, None, Bounds(), seen, roofs, "cuda:0").workloads[0].roofline
+        assert own is not None and own.milliseconds == pytest.approx(milliseconds)
+
+
 def test_what_the_author_counted_goes_before_what_was_counted_here() -> None:
     own = Bounds(operations={"bfloat16": "n * 2"}, bytes="n * 4")
     found = roofline(WORK, ROOFS, own, {"n": 3_000_000_000})
