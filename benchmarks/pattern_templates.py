@@ -167,6 +167,15 @@ def _checks() -> dict[str, Callable[[Any], float]]:
         call(launch, x, partial, ctypes.c_int64(x.numel()), ctypes.c_int(132))
         return apart(partial.sum(), x.double().sum(), 0.5)
 
+    def tma_tile(launch: Any) -> float:
+        worst = 0.0
+        for rows, columns in ((64, 64), (300, 1000)):  # the second hangs over both edges
+            x = normal(rows, columns, dtype=torch.bfloat16)
+            y = torch.full_like(x, torch.nan)
+            call(launch, x, y, ctypes.c_int64(rows), ctypes.c_int64(columns))
+            worst = max(worst, apart(y, x, 1e-9))
+        return worst
+
     def async_ring(launch: Any) -> float:
         worst = 0.0
         for columns in (512, 1024, 8192):
@@ -254,6 +263,7 @@ def _checks() -> dict[str, Callable[[Any], float]]:
         "add_norm_rows": add_norm_rows,
         "block_scale": block_scale,
         "bulk_copy": bulk_copy,
+        "tma_tile": tma_tile,
         "async_ring": async_ring,
         "radix_select": radix_select,
         "split_rows": split_rows,

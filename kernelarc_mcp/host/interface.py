@@ -149,8 +149,9 @@ def _compiled_for_gpu() -> str:
     return (
         "CUDA C++ is compiled with -std=c++17 -O3 for the device's own architecture with its special"
         " instructions (sm_90a on Hopper): give no -arch. cuda_cflags may add --use_fast_math,"
-        " --maxrregcount=N, --fmad=false, -lineinfo, -D and the like; ld_flags -lcuda links the driver."
-        " cuBLAS and cuDNN are reached through torch. Registers, shared memory and spills of each"
+        " --maxrregcount=N, --fmad=false, -lineinfo, -D and the like. The CUDA runtime is linked, the"
+        " driver is not: get its functions by cudaGetDriverEntryPoint. cuBLAS and cuDNN are reached"
+        " through torch. Registers, shared memory and spills of each"
         " kernel are in the answer's `build`."
     )
 

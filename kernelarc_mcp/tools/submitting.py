@@ -68,7 +68,7 @@ class SubmittingTools:
             Flags, Field(description="Extra flags for nvcc, such as `--use_fast_math`; no -arch.")
         ] = [],  # noqa: B006
         ld_flags: Annotated[
-            Flags, Field(description="Linker flags: -lm, -fopenmp, -lcuda and a few more.")
+            Flags, Field(description="Linker flags: -lm, -fopenmp, -lpthread and a few more.")
         ] = [],  # noqa: B006
         algorithm: Annotated[
             Label,
