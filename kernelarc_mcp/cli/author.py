@@ -214,10 +214,15 @@ def _literals(option: str, given: list[str] | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, text in _named(option, given).items():
         try:
-            found[name] = ast.literal_eval(text)
+            found[name] = _plain(ast.literal_eval(text))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             raise UserError(f"{option} {name}={text}: expected a Python literal") from None
     return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a literal as JSON can hold it: tuples become lists."""
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
 
 
 def _scalars(given: list[str] | None) -> dict[str, Scalar]:

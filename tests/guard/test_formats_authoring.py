@@ -360,5 +360,6 @@ def test_constants_are_replaced_where_they_are_assigned() -> None:
     assert replaced(text, {"a": 10, "b": 2.5}) == text.replace("a = 1;", "a = 10;").replace(
         "-2", "2.5"
     )
+    assert replaced("shape = (4, 5)\n", {"shape": [2]}) == "shape = [2]\n"
     with pytest.raises(NotUsable, match="--set d: is no constant of the module; expected one of a"):
         replaced(text, {"d": 1})
