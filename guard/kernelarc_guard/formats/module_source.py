@@ -128,9 +128,8 @@ def replaced(text: str, settings: dict[str, Any]) -> str:
             target = node.targets[0]
             if isinstance(target, ast.Name):
                 places[target.id] = node.value
-    known = [
-        name for name, value in places.items() if isinstance(value, ast.Constant | ast.UnaryOp)
-    ]
+    literal = ast.Constant | ast.UnaryOp | ast.Tuple | ast.List
+    known = [name for name, value in places.items() if isinstance(value, literal)]
     for name in settings:
         if name not in known:
             raise NotUsable(
