@@ -93,21 +93,26 @@ class Sampling:
         return probabilities, samples
 
     def _support(self, inputs: Mapping[str, Value], probabilities: torch.Tensor) -> torch.Tensor:
+        """Return which tokens may be drawn: the top k, and of what they share the top p."""
         rows, length = probabilities.shape
-        ordered = probabilities.sort(-1, descending=True).values
         allowed = torch.ones_like(probabilities, dtype=torch.bool)
         if self.top_k is not None:
             k = _per_row(inputs[self.top_k], rows).to(torch.int64)
             limited = (k > 0) & (k < length)
+            ordered = probabilities.sort(-1, descending=True).values
             pivot = ordered.gather(-1, torch.where(limited, k - 1, length - 1)[:, None])
             allowed &= probabilities >= pivot
         if self.top_p is not None:
             p = _per_row(inputs[self.top_p], rows).to(torch.float64)
-            limited = (p > 0) & (p < 1)
+            left = torch.where(allowed, probabilities, 0.0)
+            left = left / left.sum(-1, keepdim=True)
+            ordered = left.sort(-1, descending=True).values
             before = ordered.cumsum(-1) - ordered
-            count = (before < (p + _SLACK)[:, None]).sum(-1).clamp_min(1)
-            count = torch.where(limited, count, length)
-            allowed &= probabilities >= ordered.gather(-1, count[:, None] - 1)
+            # Of a p that is not positive the most probable token is left.
+            count = (before < (p + _SLACK)[:, None]).sum(-1)
+            count = torch.where(p > 0, count, 1).clamp_min(1)
+            count = torch.where(p < 1, count, length)
+            allowed &= left >= ordered.gather(-1, count[:, None] - 1)
         return allowed
 
 

@@ -285,10 +285,38 @@ def test_top_p_allows_the_nucleus_and_its_edge(tmp_path: Path) -> None:
     form = Oracle(problem).form
     assert form is not None and form.sampling is not None
     probs = torch.tensor([[0.1, 0.5, 0.25, 0.15] + [0.0] * 28])
-    for token, p, legal in ((1, 0.4, 1), (2, 0.4, 0), (2, 0.6, 1), (3, 0.6, 0), (9, 1.0, 0)):
+    cases = ((1, 0.4, 1), (2, 0.4, 0), (2, 0.6, 1), (3, 0.6, 0), (9, 1.0, 0), (2, -0.5, 0))
+    for token, p, legal in cases:
         inputs: dict[str, Value] = {"probs": probs, "top_p": p}
         form_of = form.of(inputs, {"samples": torch.tensor([token])})
         assert form_of["legal"].tolist() == [legal], (token, p)
+
+
+def test_top_p_is_taken_of_what_the_top_k_leave(tmp_path: Path) -> None:
+    definition = {
+        **SAMPLING,
+        "name": "top_k_top_p_sampling_from_probs_v32",
+        "inputs": {**SAMPLING["inputs"], "top_p": {"shape": ["batch"], "dtype": "float32"}},
+        "custom_inputs_entrypoint": "draw",
+        "reference": """
+import torch
+def run(probs, top_k, top_p):
+    samples = torch.empty(probs.shape[0], dtype=torch.int32)
+    for row in range(probs.shape[0]):
+        ordered, places = torch.sort(probs[row], descending=True)
+        ordered = ordered[: int(top_k[row])]
+        ordered = ordered / ordered.sum()
+        kept = (ordered.cumsum(0) - ordered) < top_p[row]
+        samples[row] = places[torch.multinomial(torch.where(kept, ordered, 0), 1)]
+    return samples
+def draw(axes, device):
+    probs = torch.softmax(2 * torch.randn(axes["batch"], 32, device=device), -1)
+    few, share = torch.randint(2, 9, (axes["batch"],)).int(), 0.2 + 0.7 * torch.rand(axes["batch"])
+    return {"probs": probs, "top_k": few, "top_p": share}
+""",
+        "outputs": {"samples": {"shape": ["batch"], "dtype": "int32"}},
+    }
+    assert check_problem(_problem(tmp_path, definition, batch=8)) == []
 
 
 def test_pooled_samples_are_tested_as_they_double() -> None:
