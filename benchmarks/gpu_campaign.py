@@ -31,10 +31,8 @@ from kernelarc_mcp.host.dispatcher import LOCK
 from kernelarc_mcp.report import read_report
 
 AGENTS = ("agent-1", "agent-2")
-_STOPPING = 20.0
+_STOPPING = 15.0
 """Seconds that stopping, verifying and packing may take, of those that were given."""
-_GRACE = 30.0
-"""Seconds before that in which nothing new may be submitted: what is being judged can end."""
 _LOOK = 0.25
 
 
@@ -52,6 +50,9 @@ def main() -> None:
     parser.add_argument("--attempts", type=int, default=20, help="of each agent")
     parser.add_argument("--r-draft", type=int, default=4)
     parser.add_argument("--canary-rate", type=float, default=0.05)
+    parser.add_argument(
+        "--grace", type=float, default=15.0, help="nothing is submitted so long before the end"
+    )
     parser.add_argument("--first", type=float, default=240.0, help="give up without a verdict then")
     parser.add_argument("--seed", type=int, default=1, help="of the agents' choices")
     options = parser.parse_args()
@@ -76,7 +77,7 @@ def create(options: argparse.Namespace, folder: Path) -> None:
         attempts=options.attempts * len(AGENTS),
         r_draft=options.r_draft,
         canary_rate=options.canary_rate,
-        wall_seconds=max(options.seconds - _STOPPING - _GRACE, 1.0),
+        wall_seconds=max(options.seconds - _STOPPING - options.grace, 1.0),
     )
     create_campaign(folder, problem, settings)
 
