@@ -232,7 +232,7 @@ class Dispatcher:
             await self._judge_baseline(guard, plan)
 
     async def _judge_baseline(self, guard: GuardClient, plan: BaselinePlan) -> None:
-        noted = self._noter(f"The {plan.name} is being measured as a line to beat")
+        noted = self._noter(f"{plan.subject} is being measured as a line to beat")
         deaths = 0
         while True:
             try:

@@ -7,7 +7,7 @@ from kernelarc_guard.decide import Calibration
 from kernelarc_guard.protocol import Confirm, Progress, Result, Screen
 from kernelarc_guard.reasons import STAGES
 from kernelarc_guard.solution import Solution
-from kernelarc_mcp.host.baselines import line_detail, lines_to_beat
+from kernelarc_mcp.host.baselines import REFERENCE, line_detail, lines_to_beat
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.events import (
     SEED,
@@ -58,6 +58,11 @@ class BaselinePlan:
     request: Screen
     detail: str
     """What it is, in one sentence or two."""
+
+    @property
+    def subject(self) -> str:
+        """Return what it is called at the beginning of a sentence."""
+        return "The reference" if self.name == REFERENCE else self.name
 
 
 def _short(message: str) -> str:
