@@ -35,6 +35,14 @@ class AnchorArm:
             except SolutionFault as fault:
                 raise anchor_failed(fault.reason, fault.detail) from None
 
+    def begin_loading(self) -> None:
+        """Let the runner load the solution."""
+        if self._arm is not None:
+            try:
+                self._arm.begin_loading()
+            except SolutionFault as fault:
+                raise anchor_failed(fault.reason, fault.detail) from None
+
     def wait_loaded(self) -> None:
         """Wait until the runner has loaded."""
         if self._arm is not None:

@@ -5,6 +5,7 @@ import mmap
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -135,6 +136,14 @@ class Arm:
         self._check_report(workload, buffers, draw)
         return elapsed
 
+    def begin(self, workload: int, draw: Draw, *, evict: bool = True, renew: bool = False) -> None:
+        """Begin a call, of which `finish` does the rest: the guard may do other work in between."""
+        self._begun = partial(self.call, workload, draw, evict=evict, renew=renew)
+
+    def finish(self) -> int:
+        """Return the nanoseconds of the call that was begun; raises what `call` does."""
+        return self._begun()
+
     def idle_window(self) -> int:
         """Return the nanoseconds of a window around the first workload's call, on old inputs."""
         self._call += 1
@@ -242,6 +251,9 @@ class Arm:
             archive = self._runner.keep()
             if archive is not None:
                 self._nursery.keepsakes.put(self._digest, archive)
+
+    def begin_loading(self) -> None:
+        """Let the runner load the solution where it has not begun; raises SolutionFault."""
 
     def wait_loaded(self) -> None:
         """Wait until it has loaded, where that began before; raises SolutionFault.

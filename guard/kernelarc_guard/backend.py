@@ -79,6 +79,9 @@ class Backend(Protocol):
     def fork_ahead(self, nursery: Nursery, count: int, threads: int) -> None:
         """See that runners are on their way that nobody's solution was given to, where that helps."""
 
+    def wait_ahead(self, nursery: Nursery) -> None:
+        """Wait until runners that are on their way have come so far that they do nothing more."""
+
     def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
         """Return how many calls of a workload are checked and not timed when a runner starts."""
 
@@ -146,6 +149,9 @@ class CpuBackend:
 
     def fork_ahead(self, nursery: Nursery, count: int, threads: int) -> None:
         """Do nothing: a fork takes milliseconds."""
+
+    def wait_ahead(self, nursery: Nursery) -> None:
+        """Do nothing: none are forked."""
 
     def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
         """Return the schedule's number."""

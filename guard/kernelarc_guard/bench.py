@@ -5,9 +5,11 @@ One call in eight is not timed: its inputs are of another distribution, or only 
 tensor objects are. Nothing tells a solution which.
 """
 
+import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -38,6 +40,15 @@ _CHEAP_NS = 20_000_000
 _UNANNOUNCED = 8
 """One call in so many is of another sort."""
 _ATTEMPTS = 2
+_MORE = 1
+"""Runners that are forked ahead beyond the next pair's, so that nobody has to wait for the last one."""
+_ALONE = 28
+"""Timed calls of a block over all workloads where an arm lives alone, and the least of each; then those of
+another sort."""
+_ALONE_LEAST = 3
+_OTHERS_ALONE = 24
+_DYING = 6
+_DYING_BYTES = 8 << 30
 _BEYOND_HONEST = (
     "the workload's own tolerance has room for that, but strict tolerance also wants every error "
     "within what computing in the declared precision explains on these inputs. Keep operands and "
@@ -84,6 +95,8 @@ class Bench:
     _last: tuple[Draw, Answer] | None = None
     _typical: dict[int, Scales] = field(default_factory=dict)
     """How large honest errors were at the last answer, one number per output."""
+    _dying: list[Arm] = field(default_factory=list)
+    """Killed, and perhaps still there."""
     _barred: set[tuple[int, str]] = field(default_factory=set)
     """Kinds of values that a workload's reference does not bear."""
 
@@ -92,6 +105,55 @@ class Bench:
         return self.backend.start(
             nursery, contestant, self.drawer, self.schedule, self.note, self.awake or untimed
         )
+
+    def fork_ahead(self, nursery: Nursery, count: int) -> None:
+        """See that so many runners are on their way, nobody's yet, where to start them takes long."""
+        if not self.drawer.thrifty:
+            self.backend.fork_ahead(nursery, count, self.drawer.threads)
+
+    def part_with(self, arms: Iterable[Arm]) -> None:
+        """Kill runners, and wait for their end only where that is soon, or many are dying."""
+        for arm in arms:
+            arm.let_die()
+            self._dying.append(arm)
+        held = sum(arm.nbytes for arm in self._dying)
+        while self._dying and (
+            self.drawer.thrifty
+            or not self._dying[0].lingers
+            or len(self._dying) > _DYING
+            or held > _DYING_BYTES
+        ):
+            held -= self._dying[0].nbytes
+            self._dying.pop(0).close()
+
+    def bury(self) -> None:
+        """Wait until no runner is dying."""
+        while self._dying:
+            self._dying.pop(0).close()
+
+    def be_quiet(self, nursery: Nursery) -> None:
+        """Wait until nothing is going on beside what will be timed: no runner begins or ends."""
+        self.bury()
+        self.backend.wait_ahead(nursery)
+
+    def warmups(self, workload: int) -> int:
+        """Return how many calls of a workload are checked and not timed when a runner starts."""
+        return self.backend.warmups(workload, self.schedule, self.awake)
+
+    @property
+    def calls_alone(self) -> int:
+        """Return how many calls of a workload and block are timed where an arm lives alone."""
+        spread = math.ceil(_ALONE / len(self.drawer.indices))
+        return min(self.schedule.calls, max(_ALONE_LEAST, spread))
+
+    def another_alone(self) -> bool:
+        """Say, by chance, whether a call of another sort comes next where an arm lives alone.
+
+        As many as are timed, or what is enough for all workloads: what is honest in correctness only and
+        looks at a sample of its inputs afterwards has to meet them before a KEEP.
+        """
+        share = min(1.0, _OTHERS_ALONE / (self.calls_alone * len(self.drawer.indices)))
+        return secrets.SystemRandom().random() < share / (1 + share)
 
     def hold_awake(self) -> None:
         """From now on time all calls of all arms awake: one of them cannot be queued."""
@@ -104,6 +166,7 @@ class Bench:
     def answer(self, workload: int, draw: Draw) -> Answer:
         """Return the oracle's answer; the last one is remembered."""
         if self._last is None or self._last[0] is not draw:
+            self._last = None  # before the next one, which may be as large
             begin = time.perf_counter_ns()
             answer = self.oracle.answer(self.problem.workloads[workload], draw.inputs)
             self.oracle_ns[workload] = time.perf_counter_ns() - begin
@@ -260,8 +323,13 @@ def run_pair(
 ) -> PairTimes:
     """Measure one fresh pair of runners, and the anchor's runner beside some of their calls.
 
-    Raises CandidateFault where the candidate fails, Refused where record or anchor does.
+    Raises CandidateFault where the candidate fails, Refused where record or anchor does. Where two
+    runners do not fit, each has its turn alone.
     """
+    if bench.drawer.thrifty:
+        from kernelarc_guard.lifetimes import run_round
+
+        return run_round(bench, nursery, record, candidate, blocks, tick, anchor)
     try:
         return _run_pair(bench, nursery, record, candidate, blocks, tick, anchor)
     except CallBlocks:
@@ -281,34 +349,63 @@ def _run_pair(
     record_first = secrets.randbits(1) == 1
     arms: dict[bool, Arm] = {}
     third: AnchorArm | None = None
+    together = 2 if anchor is None else 3
     try:
+        bench.fork_ahead(nursery, together)
         for is_record in (record_first, not record_first):
             arms[is_record] = _start(bench, nursery, record if is_record else candidate, is_record)
         third = AnchorArm(bench, nursery, anchor)
-        pair = _Pair(bench, record=arms[True], candidate=arms[False], third=third)
-        for workload in bench.drawer.indices:
-            for _ in range(bench.schedule.warmup_calls):
-                pair.call(workload, checked=True, evict=False)
-            third.warm_up(workload)
-        for arm in arms.values():
-            arm.keep_scratch()
-        times = []
-        for _ in range(blocks):
-            times.append(pair.block())
-            tick()
-        return PairTimes(record_first=record_first, blocks=times)
+        for is_record, arm in arms.items():
+            with _blamed(is_record):
+                arm.begin_loading()
+        third.begin_loading()
+        bench.fork_ahead(nursery, together + _MORE)  # the next pair's, while this one loads
+        for is_record, arm in arms.items():
+            with _blamed(is_record):
+                arm.wait_loaded()
+        third.wait_loaded()
+        with _memory_for_checks(bench):
+            pair = _Pair(bench, record=arms[True], candidate=arms[False], third=third)
+            for workload in bench.drawer.indices:
+                for _ in range(bench.warmups(workload)):
+                    pair.call(workload, checked=True, evict=False)
+                third.warm_up(workload)
+            for arm in arms.values():
+                arm.keep_scratch()
+            bench.be_quiet(nursery)
+            times = []
+            for _ in range(blocks):
+                times.append(pair.block())
+                tick()
+            return PairTimes(record_first=record_first, blocks=times)
     finally:
-        for arm in arms.values():
-            arm.let_die()
-        for arm in arms.values():
-            arm.close()
+        bench.part_with(arms.values())
         if third is not None:
             third.close()
+
+
+@contextmanager
+def _memory_for_checks(bench: Bench) -> Iterator[None]:
+    """Blame the candidate where its runner leaves no memory for the guard's work."""
+    try:
+        with bench.backend.holding():
+            yield
+    except SolutionFault as fault:
+        raise blame(fault, is_record=False) from None
 
 
 def _start(bench: Bench, nursery: Nursery, who: Contestant, is_record: bool) -> Arm:
     try:
         return bench.start(nursery, who)
+    except SolutionFault as fault:
+        raise blame(fault, is_record) from None
+
+
+@contextmanager
+def _blamed(is_record: bool) -> Iterator[None]:
+    """Blame an arm for its faults inside."""
+    try:
+        yield
     except SolutionFault as fault:
         raise blame(fault, is_record) from None
 

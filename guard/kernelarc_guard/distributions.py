@@ -15,8 +15,10 @@ from kernelarc_guard.draw import Freedom
 from kernelarc_guard.dtypes import is_float
 
 _Kind = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-"""float64 values of any shape -> other values of that shape."""
+"""float32 or float64 values of any shape -> other values of that shape and type."""
 
+_NARROW: Final = 2
+"""Bytes of an element."""
 GENTLE: Final = ("scaled",)
 """Kinds for tensors of a problem's own generator, whose meaning is not known."""
 POSITIVE: Final = ("scaled", "spiked")
@@ -32,10 +34,11 @@ def changed(tensor: torch.Tensor, kind: str, generator: torch.Generator) -> torc
     if not is_float(tensor.dtype):
         return _like(tensor, _skewed(tensor, generator))
     top = torch.finfo(tensor.dtype).max / 8
-    values = _KINDS[kind](tensor.to(torch.float64), generator)
+    # float32 holds all of a narrow type and moves half the bytes.
+    before = tensor.to(torch.float32 if tensor.itemsize <= _NARROW else torch.float64)
+    values = _KINDS[kind](before, generator)
     # What was infinite before (a mask) stays so; nothing else becomes it.
-    values = torch.where(tensor.isfinite(), values.clamp(-top, top), tensor.to(torch.float64))
-    return _like(tensor, values)
+    return _like(tensor, torch.where(before.isfinite(), values.clamp(-top, top), before))
 
 
 def kinds_for(freedom: Freedom, tied: bool) -> tuple[str, ...]:

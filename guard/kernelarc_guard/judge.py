@@ -31,6 +31,7 @@ from kernelarc_guard.oracle import Oracle, OracleError
 from kernelarc_guard.pairs import Block
 from kernelarc_guard.physical import PhysicalLimits
 from kernelarc_guard.policy import examine
+from kernelarc_guard.problem import ProblemError
 from kernelarc_guard.protocol import (
     DEVICE_HELD,
     Calibrate,
@@ -44,9 +45,15 @@ from kernelarc_guard.protocol import (
 from kernelarc_guard.ratios import anchored
 from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.report import Outcome, Report, Tell
+from kernelarc_guard.room import room_for
 from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.trials import Trials
+
+_FOR_CONFIRMING = 8
+"""Runners that a spare nursery has ready, two or three pairs."""
+_ROOMY = 0.5
+"""Of a device's memory: problems that need more get what runners hold that nobody needs yet."""
 
 
 class Judge:
@@ -158,6 +165,7 @@ class _Case:
         """Of a screen or a confirmation."""
         self._arms: dict[str, Contestant] = {}
         """What was built, by role."""
+        self._benches: list[Bench] = []
 
     def run(self) -> None:
         request, report = self._request, self._report
@@ -169,22 +177,30 @@ class _Case:
         if self._backend.builds_beside:
             self._build_all()
         report.tell(report.now, "waiting for the device")
-        with DeviceLease(request.device, self._backend.lock) as lease:
+        with DeviceLease(request.device, self._backend.lock) as lease, self._backend.steady():
             report.lease = lease
             report.tell(report.now, DEVICE_HELD)
             for seen in self._trials.notes(request.problem):
                 report.observe(seen)
             if not self._backend.builds_beside:
                 self._build_all()
-            if isinstance(request, Calibrate):
-                self._calibrate_only(request)
-            elif isinstance(request, Screen):
-                self._screen(request)
-            elif isinstance(request, Confirm):
-                self._confirm(request)
-            else:
-                self._compare(request)
+            try:
+                self._measure()
+            finally:
+                for bench in self._benches:
+                    bench.bury()
             lease.ends()
+
+    def _measure(self) -> None:
+        request = self._request
+        if isinstance(request, Calibrate):
+            self._calibrate_only(request)
+        elif isinstance(request, Screen):
+            self._screen(request)
+        elif isinstance(request, Confirm):
+            self._confirm(request)
+        else:
+            self._compare(request)
 
     def _build_all(self) -> None:
         """Build the solutions of the request, the candidate first."""
@@ -217,6 +233,11 @@ class _Case:
         nursery = self._nurseries.current()
         with report.stage("smoke"):
             tried = smoke(bench, nursery, candidate, report)
+        if not request.correctness_only:
+            bench.fork_ahead(nursery, 2)  # they are there when the screen begins
+            spare = self._nurseries.imported_spare
+            if spare is not None:  # and these when a confirmation does
+                bench.fork_ahead(spare, _FOR_CONFIRMING)
         with report.stage("correctness"):
             check_workloads(bench, nursery, candidate, tried, report)
         if request.correctness_only:
@@ -450,14 +471,32 @@ class _Case:
     def _bench(self) -> Bench:
         problem = self._request.problem
         oracle = Oracle(problem, self._backend.place)
-        return Bench(
-            problem,
+        drawer = self._backend.drawer(problem, self._request.schedule.evict_bytes)
+        drawer.thrifty = self._thrifty()
+        schedule = self._backend.suit(
+            [arm.solution for arm in self._arms.values()],
             self._request.schedule,
-            oracle,
-            self._backend.drawer(problem, self._request.schedule.evict_bytes),
-            self._report.observe,
-            backend=self._backend,
+            len(problem.workloads),
         )
+        bench = Bench(
+            problem, schedule, oracle, drawer, self._report.observe, backend=self._backend
+        )
+        self._benches.append(bench)
+        return bench
+
+    def _thrifty(self) -> bool:
+        """Say whether the problem leaves no room for copies; Refused where it does not fit at all."""
+        memory = self._backend.memory_bytes
+        if memory is None:
+            return False
+        together = 3 if "anchor" in self._arms else 2
+        try:
+            room = room_for(self._request.problem, memory, together)
+        except ProblemError as error:
+            raise Refused(f"the problem cannot be graded: {error}") from None
+        if room.need > memory * _ROOMY:
+            self._nurseries.drop_ahead()
+        return room.thrifty
 
 
 def _blocks(pair: PairTimes) -> list[Block]:

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from select import select
 from typing import IO, Any, Final
 
 from kernelarc_guard.build import Built
 from kernelarc_guard.cgroups import Cgroups
 from kernelarc_guard.faults import Refused
-from kernelarc_guard.frames import FrameError, recv_frame, send_frame
+from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
 from kernelarc_guard.keepsakes import Keepsakes
 from kernelarc_guard.processes import descendants, kill_all
 from kernelarc_guard.sandbox import SCRATCH_BYTES, TASKS, Sandbox, memory_limit, who_counts
@@ -26,6 +27,7 @@ SLOTS: Final = ("record", "candidate", "anchor")
 _START_SECONDS: Final = 120.0
 _GRACE_SECONDS: Final = 15.0
 """How much longer than its deadline an answer may take before the nursery counts as lost."""
+_OPEN_SECONDS: Final = 60.0
 _SOLUTIONS: Final = "/solutions"
 
 
@@ -95,6 +97,8 @@ class Nursery:
         self._given: set[int] = set()
         """Slots whose keepsake the warden has been given."""
         self._ready = False
+        self._owed = False
+        """Has an operation been sent whose answer was not read yet?"""
         self.lost = False
 
     @property
@@ -139,6 +143,21 @@ class Nursery:
         with suppress(NurseryLost):  # whoever needs one finds out, and says so
             while len(self._stock) < count:
                 self._stock.append(self._fork(own, environment))
+
+    def wait_ahead(self) -> None:
+        """Wait until those forked ahead have opened their device; Refused where one could not."""
+        for runner in self._stock:
+            runner.wait_opened()
+
+    def drop_ahead(self) -> None:
+        """End those forked ahead: what they hold of the device is needed."""
+        while self._stock:
+            self._stock.pop().end()
+
+    @property
+    def imported(self) -> bool:
+        """Say whether `wait_ready` would hardly wait."""
+        return self.ready or (not self.lost and bool(select([self._channel], [], [], 0)[0]))
 
     def fork(
         self,
@@ -222,11 +241,29 @@ class Nursery:
         self, body: dict[str, Any], seconds: float, fds: tuple[int, ...] = ()
     ) -> tuple[dict[str, Any], list[int]]:
         """Send one operation and return its answer; raises NurseryLost."""
+        self.tell(body, seconds, fds)
+        return self.hear()
+
+    def tell(self, body: dict[str, Any], seconds: float, fds: tuple[int, ...] = ()) -> None:
+        """Send one operation, whose answer comes within `seconds`; raises NurseryLost."""
+        if self._owed:
+            self.hear()  # nobody wants that one any more
         if self.lost:
             raise NurseryLost("the nursery is gone")
         try:
             self._channel.settimeout(seconds)
             send_frame(self._channel, body, fds)
+        except (FrameError, OSError) as error:
+            self.close()
+            raise NurseryLost(f"the nursery ended or hangs: {error}") from error
+        self._owed = True
+
+    def hear(self) -> tuple[dict[str, Any], list[int]]:
+        """Return the answer to the operation that was sent last; raises NurseryLost."""
+        if self.lost or not self._owed:
+            raise NurseryLost("the nursery is gone, or was not asked")
+        self._owed = False
+        try:
             return recv_frame(self._channel)
         except (FrameError, OSError) as error:
             self.close()
@@ -290,6 +327,7 @@ class Runner:
     ) -> None:
         """Take over a runner that was just forked."""
         self.environment = environment
+        self._opened = False
         self.scratch = ""
         """The one folder that it may write to, as it sees it; empty before `use`."""
         self._nursery = nursery
@@ -306,6 +344,22 @@ class Runner:
             raise Refused(f"a runner ended before it was given anything: {answer['how']}")
         self.scratch = answer["scratch"]
 
+    def wait_opened(self) -> None:
+        """Wait until it has opened its device; Refused where it could not."""
+        if not self._opened:
+            self.say_after("opened", "could not open the device")
+            self._opened = True
+
+    def say_after(self, word: str, failed: str) -> None:
+        """Wait for a word that it sends while it is nobody's; Refused, with what failed, without it."""
+        self.channel.settimeout(_OPEN_SECONDS)
+        try:
+            said, _ = recv_frame(self.channel, MAX_REPLY, 0)
+        except (FrameError, OSError) as error:
+            raise Refused(f"a runner {failed}: {error}") from None
+        if said != {word: True}:
+            raise Refused(f"a runner {failed}: it said {said}")
+
     def wait(self, seconds: float) -> dict[str, Any]:
         """Wait for its first stop; the answer has `fault` and `how` where that went wrong."""
         return self._window("wait", seconds)
@@ -313,6 +367,15 @@ class Runner:
     def go(self, seconds: float) -> dict[str, Any]:
         """Execute one window; the answer has `ns` and what the census found, or `fault`."""
         return self._window("go", seconds)
+
+    def begin(self, seconds: float) -> None:
+        """Begin a window; `finish` returns what `go` does. Nothing else is asked in between."""
+        body = {"op": "go", "runner": self._number, "seconds": seconds}
+        self._nursery.tell(body, seconds + _GRACE_SECONDS)
+
+    def finish(self) -> dict[str, Any]:
+        """Wait for the end of a window that was begun."""
+        return self._judged(self._nursery.hear()[0])
 
     def open(self) -> tuple[int, int] | None:
         """Return descriptors of its memory and its table of mappings; None where it has gone."""
@@ -342,7 +405,9 @@ class Runner:
             return 0
 
     def _window(self, op: str, seconds: float) -> dict[str, Any]:
-        answer, _ = self._ask(op, seconds + _GRACE_SECONDS, seconds=seconds)
+        return self._judged(self._ask(op, seconds + _GRACE_SECONDS, seconds=seconds)[0])
+
+    def _judged(self, answer: dict[str, Any]) -> dict[str, Any]:
         if answer.get("fault") == "limit":
             # Whatever passed it may still be forking: nothing in there is used again.
             self._nursery.close()

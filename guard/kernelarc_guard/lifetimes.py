@@ -2,13 +2,19 @@
 
 import secrets
 from collections.abc import Callable
+from functools import partial
 
+from kernelarc_guard.anchor_arm import anchor_failed
 from kernelarc_guard.arm import Arm, CallBlocks
 from kernelarc_guard.bench import Bench, Contestant, Outputs, blame
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.protocol import BlockTimes, PairTimes
+from kernelarc_guard.thrifty import times_alone
+
+Times = list[list[list[int]]]
+"""Nanoseconds, `[block][workload][call]`."""
 
 
 def run_round(
@@ -18,16 +24,18 @@ def run_round(
     candidate: Contestant,
     blocks: int,
     tick: Callable[[], None],
+    anchor: Contestant | None = None,
 ) -> PairTimes:
     """Measure each arm while no runner of the other lives; a coin says which is first.
 
-    Raises CandidateFault where the candidate fails, Refused where the record does.
+    The anchor has its turn last. Raises CandidateFault where the candidate fails, Refused where the
+    record or the anchor does.
     """
     try:
-        return _run_round(bench, nursery, record, candidate, blocks, tick)
+        return _run_round(bench, nursery, record, candidate, blocks, tick, anchor)
     except CallBlocks:
         bench.hold_awake()
-    return _run_round(bench, nursery, record, candidate, blocks, tick)
+    return _run_round(bench, nursery, record, candidate, blocks, tick, anchor)
 
 
 def _run_round(
@@ -37,74 +45,117 @@ def _run_round(
     candidate: Contestant,
     blocks: int,
     tick: Callable[[], None],
+    anchor: Contestant | None,
 ) -> PairTimes:
     record_first = secrets.randbits(1) == 1
-    times: dict[bool, list[list[list[int]]]] = {}
+    times: dict[bool, Times] = {}
     for is_record in (record_first, not record_first):
         try:
-            arm = bench.start(nursery, record if is_record else candidate)
+            times[is_record] = _life(
+                bench, nursery, record if is_record else candidate, blocks, tick
+            )
         except SolutionFault as fault:
             raise blame(fault, is_record) from None
+    beside: Times = [[] for _ in range(blocks)]
+    if anchor is not None:
         try:
-            with bench.backend.holding():
-                times[is_record] = _alone(bench, arm, blocks, tick)
+            beside = _life(bench, nursery, anchor, blocks, lambda: None)
         except SolutionFault as fault:
-            raise blame(fault, is_record) from None
-        finally:
-            arm.close()
+            raise anchor_failed(fault.reason, fault.detail) from None
     return PairTimes(
         record_first=record_first,
         blocks=[
-            BlockTimes(record=one, candidate=other)
-            for one, other in zip(times[True], times[False], strict=True)
+            BlockTimes(record=one, candidate=other, anchor=[[*calls] for calls in third])
+            for one, other, third in zip(times[True], times[False], beside, strict=True)
         ],
     )
 
 
-def _alone(bench: Bench, arm: Arm, blocks: int, tick: Callable[[], None]) -> list[list[list[int]]]:
+def _life(
+    bench: Bench, nursery: Nursery, who: Contestant, blocks: int, tick: Callable[[], None]
+) -> Times:
+    """Measure one arm from its start to its end; raises SolutionFault."""
+    bench.fork_ahead(nursery, 1)
+    arm = bench.start(nursery, who)
+    try:
+        arm.begin_loading()
+        bench.fork_ahead(nursery, 2)  # the next lifetimes', while this one loads
+        arm.wait_loaded()
+        bench.bury()  # nobody else's runner is there when the first call begins
+        with bench.backend.holding():
+            return _alone(bench, nursery, arm, blocks, tick)
+    finally:
+        bench.part_with([arm])
+
+
+def _alone(
+    bench: Bench, nursery: Nursery, arm: Arm, blocks: int, tick: Callable[[], None]
+) -> Times:
     """Return nanoseconds, `[block][workload][call]`."""
+    if bench.drawer.thrifty:
+        return times_alone(bench, arm, blocks, tick)
+    line = _Line(bench, arm)
     for workload in bench.drawer.indices:
-        for _ in range(bench.schedule.warmup_calls):
-            _call(bench, arm, workload, checked=True, evict=False)
+        for _ in range(bench.warmups(workload)):
+            line.call(workload, bench.drawer.draw(workload), checked=True, evict=False)
+    bench.be_quiet(nursery)
     measured = []
     for _ in range(blocks):
         block = []
         for workload in bench.drawer.indices:
-            audited = secrets.randbelow(bench.schedule.calls)
+            audited = secrets.randbelow(bench.calls_alone)
             times, last = list[int](), None
-            for index in range(bench.schedule.calls):
-                # As many of another sort as are timed: what is honest in correctness only and
-                # looks at a sample of its inputs afterwards has to meet them before a KEEP.
-                while secrets.randbits(1):
+            for index in range(bench.calls_alone):
+                while bench.another_alone():
+                    line.check()  # its answer is at hand only until the next draw's
                     other, renew = bench.unannounced(workload, last)
-                    _call(bench, arm, workload, checked=True, draw=other, renew=renew)
+                    other = other or bench.drawer.draw(workload)
+                    line.call(workload, other, checked=True, renew=renew)
                 last = bench.drawer.draw(workload)
-                times.append(_call(bench, arm, workload, checked=index == audited, draw=last))
+                times.append(line.call(workload, last, checked=index == audited))
             block.append(times)
+        line.check()
         measured.append(block)
         tick()
     return measured
 
 
-def _call(
-    bench: Bench,
-    arm: Arm,
-    workload: int,
-    checked: bool,
-    evict: bool = True,
-    draw: Draw | None = None,
-    renew: bool = False,
-) -> int:
-    """Time one call; with no other arm to compare with, the oracle alone answers for its output."""
-    draw = draw or bench.drawer.draw(workload)
-    elapsed = arm.call(workload, draw, evict=evict, renew=renew)
-    outputs: Outputs = arm.outputs(workload)
-    if checked or bench.audited(workload, elapsed) or bench.oracle_is_cheap(workload, elapsed):
-        result = bench.judge(workload, outputs, bench.answer(workload, draw))
-        if not result.ok:
-            raise SolutionFault(
-                result.reason or "wrong_result",
-                result.detail if draw.kind == "own" else f"with {draw.kind}: {result.detail}",
-                workload,
-            )
-    return elapsed
+class _Line:
+    """The calls of one arm: each is checked while the next one is being launched."""
+
+    def __init__(self, bench: Bench, arm: Arm) -> None:
+        self._bench = bench
+        self._arm = arm
+        self._due: Callable[[], None] | None = None
+
+    def call(
+        self, workload: int, draw: Draw, *, checked: bool, evict: bool = True, renew: bool = False
+    ) -> int:
+        """Time one call; its output is checked at the next one, or by `check`."""
+        arm = self._arm
+        arm.begin(workload, draw, evict=evict, renew=renew)
+        self.check()
+        elapsed = arm.finish()
+        outputs: Outputs = arm.outputs(workload)
+        self._due = partial(self._check, workload, draw, checked, elapsed, outputs)
+        return elapsed
+
+    def check(self) -> None:
+        """Check the last output, if that is still to be done; raises SolutionFault."""
+        due, self._due = self._due, None
+        if due is not None:
+            due()
+
+    def _check(
+        self, workload: int, draw: Draw, checked: bool, elapsed: int, outputs: Outputs
+    ) -> None:
+        """With no other arm to compare with, the oracle alone answers for an output."""
+        bench = self._bench
+        if checked or bench.audited(workload, elapsed) or bench.oracle_is_cheap(workload, elapsed):
+            result = bench.judge(workload, outputs, bench.answer(workload, draw))
+            if not result.ok:
+                raise SolutionFault(
+                    result.reason or "wrong_result",
+                    result.detail if draw.kind == "own" else f"with {draw.kind}: {result.detail}",
+                    workload,
+                )

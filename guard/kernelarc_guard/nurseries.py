@@ -48,10 +48,22 @@ class Nurseries:
         return self._current
 
     def settle(self) -> None:
-        """Wait until no nursery is starting: its import would disturb what is timed."""
+        """Wait until no nursery is starting, nor a runner in it: that would disturb what is timed."""
         if self._spare is not None and not self._spare.lost:
             with suppress(Refused):  # whoever needs it starts another one and says why that failed
                 self._spare.wait_ready()
+                self._spare.wait_ahead()
+
+    @property
+    def imported_spare(self) -> Nursery | None:
+        """Return the spare where it can fork at once."""
+        spare = self._spare
+        return spare if spare is not None and spare.imported else None
+
+    def drop_ahead(self) -> None:
+        """End the runners that were forked ahead in the spare."""
+        if self._spare is not None:
+            self._spare.drop_ahead()
 
     def renew(self) -> Nursery:
         """Return a nursery that has forked nothing yet, for one confirmation."""

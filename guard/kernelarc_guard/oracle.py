@@ -1,5 +1,6 @@
 """The right answer, computed in the guard and nowhere else (imports torch)."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -298,8 +299,9 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 def _merged(declared: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     if not is_float(declared.dtype) or not is_float(exact.dtype):
         return _wide(declared)
-    exact, wide = exact.to(torch.float64), declared.to(torch.float64)
+    exact = exact.to(torch.float64)
     # A sum is finite only if all its terms are: cheaper than looking at each in the usual case.
-    if bool(torch.isfinite(wide.sum() + exact.sum())):
+    if math.isfinite(float(declared.sum(dtype=torch.float64) + exact.sum())):
         return exact
+    wide = declared.to(torch.float64)
     return torch.where(torch.isfinite(wide) & torch.isfinite(exact), exact, wide)

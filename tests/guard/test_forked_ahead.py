@@ -9,7 +9,10 @@ import pytest
 from laboratory import Laboratory
 
 from kernelarc_guard.faults import Refused, SolutionFault
+from kernelarc_guard.keeper import Nursery
 from kernelarc_guard.processes import descendants
+from kernelarc_guard.sandbox import find_sandbox
+from kernelarc_guard.warming import WARMED_FOR
 
 RIGHT = "def run(x, scale):\n    return x * scale\n"
 LEAVES_A_NOTE = (
@@ -93,3 +96,16 @@ def test_what_a_first_run_left_reaches_the_same_solution_in_another_nursery(
         with pytest.raises(SolutionFault, match=r"saw \[\]"):
             other.call(stranger)
         stranger.close()
+
+
+def test_a_runner_that_cannot_open_the_device_is_no_solutions_fault(tmp_path: Path) -> None:
+    # There is no such device here, or it is not shown.
+    with (tmp_path / "log").open("wb") as log:
+        nursery = Nursery(find_sandbox(), tmp_path / "nursery", log, environment={WARMED_FOR: "90"})
+        try:
+            nursery.fork_ahead(1, frozenset(), {})
+            with pytest.raises(Refused, match="could not open the device"):
+                nursery.wait_ahead()
+            nursery.drop_ahead()
+        finally:
+            nursery.close()

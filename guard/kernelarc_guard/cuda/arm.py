@@ -10,6 +10,7 @@ shows (see docs/measurements/h200_windows.md).
 import os
 import time
 from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any, Final
 
 import torch
@@ -26,21 +27,27 @@ from kernelarc_guard.cuda.returned import check_returned
 from kernelarc_guard.cuda.seal import Seal
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import Refused, SolutionFault
-from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame
-from kernelarc_guard.keeper import Nursery
+from kernelarc_guard.frames import send_frame
+from kernelarc_guard.keeper import Nursery, NurseryLost
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.returned import scalar_tensor
 from kernelarc_guard.solution import Solution
 
 _BLOCKED_SECONDS: Final = 1.0
 """A runner that has not queued its call by then waits for the device inside it."""
-_OPEN_SECONDS: Final = 60.0
 _LATE_SECONDS: Final = 2.0
 """Work that is not done by then is asked after."""
 _SLICE_NS: Final = 1_500_000
 """Of the time slice of 2 ms that a kernel of another context takes from the guard's work."""
 _BYTES_PER_NS: Final = 500
 """What the guard's own copies and evictions reach at the very least."""
+_WARM_WINDOWS: Final = 4
+_RULER_WINDOWS: Final = 28
+_SMALLEST_NS: Final = 600
+"""What is left of a window that holds the smallest kernel: so much that other kernels read as CUPTI
+reads them (docs/measurements/h200_agreement.md)."""
+_UNUSUAL: Final = 1.25
+"""Times the usual: more than clocks do, less than one time slice of somebody else."""
 _LEAST_NS: Final = 100
 """No window is shorter than this, whatever is taken off."""
 _HELD_UP: Final = 3
@@ -63,20 +70,25 @@ class CudaArm(Arm):
         note: Callable[[str], None],
         *,
         awake: bool,
-        ruler_ns: int,
+        usual_ns: int | None,
         environment: Mapping[str, str],
     ) -> None:
         """Fork a runner, open its context and load the solution; raises SolutionFault.
 
         Where calls are queued, loading goes on until the first of them, which then raises it.
-        `awake`: no call is queued, each is timed from waking the runner to its stop. `ruler_ns` is
-        taken off every queued window: what the two contexts need to take turns. `environment` is
-        what the runner is forked with.
+        `awake`: no call is queued, each is timed from waking the runner to its stop. `usual_ns`
+        is what empty windows took elsewhere, where that is known. `environment` is what the runner
+        is forked with.
         """
         self._environment = environment
         self._awake = awake
         self._loaded = False
-        self._ruler_ns = ruler_ns
+        self._loading = False
+        self._queued = False
+        self._launching = False
+        self._usual_ns = usual_ns
+        self.empty_ns = 0
+        """What a window around the smallest kernel takes in this runner; 0 where it is not known."""
         self._device = drawer.device
         self._held_up = 0
         self._kept_on = 0
@@ -99,20 +111,42 @@ class CudaArm(Arm):
 
         Raises CallBlocks where the call cannot be queued; the runner is of no more use then.
         """
+        self._order(workload, draw, evict=evict, hold=hold, renew=renew)
+        return self.finish()
+
+    def begin(self, workload: int, draw: Draw, *, evict: bool = True, renew: bool = False) -> None:
+        """Begin a call: where it is queued, its runner launches it behind go meanwhile."""
+        self._order(workload, draw, evict=evict, hold=False, renew=renew)
+        if self._queued:
+            try:
+                self._runner.begin(self._soon(workload))
+            except NurseryLost as lost:
+                raise SolutionFault("crashed", f"its sandbox is gone: {lost}", workload) from None
+            self._launching = True
+
+    def _order(self, workload: int, draw: Draw, *, evict: bool, hold: bool, renew: bool) -> None:
+        """Write the order of a call and prepare its buffers."""
         self.wait_loaded()
         self._call += 1
         buffers = self._buffers[workload]
+        self._asked = workload, draw, evict
         # A first call compiles, loads and allocates: it is never queued.
-        queued = not self._awake and workload in self._first
+        queued = self._queued = not self._awake and workload in self._first
         rewritten = buffers.prepare(draw.tensors, self._drawer.mutable)
         self._page.set_scalars(draw.scalars)
         marks = control.marks(list(buffers.inputs), rewritten if self._versions else buffers.inputs)
         flags = hold * control.HOLD | renew * control.RENEW | queued * control.QUEUE
         self._page.order(control.Order(self._call, control.RUN, workload, marks, flags))
         torch.cuda.synchronize(self._device)
-        if queued:
+
+    def finish(self) -> int:
+        """Let the ordered call run and check what it left; return its nanoseconds."""
+        workload, draw, evict = self._asked
+        buffers = self._buffers[workload]
+        if self._queued:
             self._queue(workload)
-            elapsed = self._window(workload, buffers.deliver, buffers.pending_bytes(), evict)
+            taken = self._window(workload, buffers.deliver, buffers.pending_bytes(), evict)
+            elapsed = max(taken - self.empty_ns + _SMALLEST_NS, _LEAST_NS)
         else:
             buffers.deliver()
             if evict:
@@ -125,18 +159,6 @@ class CudaArm(Arm):
         if self._drawer.thrifty:
             buffers.forget()
         return elapsed
-
-    def empty_windows(self, count: int) -> list[int]:
-        """Return the nanoseconds of queued windows that hold the smallest kernel and no call."""
-        self.wait_loaded()
-        return [self._empty_window() for _ in range(count)]
-
-    def _empty_window(self) -> int:
-        self._call += 1
-        self._page.order(control.Order(self._call, control.EMPTY, 0, flags=control.QUEUE))
-        torch.cuda.synchronize(self._device)
-        self._queue(0)
-        return self._window(0, lambda: None, 0, evict=True)
 
     def outputs(self, workload: int) -> dict[str, torch.Tensor]:
         """Return copies of the last call's outputs; raises SolutionFault on a breach of the contract.
@@ -181,31 +203,58 @@ class CudaArm(Arm):
 
     def _load(self, setup: dict[str, Any], control_fd: int) -> None:
         """Give the runner what it needs; where calls are timed, two of them start side by side."""
-        self._wait_opened()
-        self._send(setup, control_fd)
+        self._runner.wait_opened()
+        windows = 0 if self._awake else _WARM_WINDOWS + _RULER_WINDOWS
+        self._send(setup | {"empty_windows": windows}, control_fd)
+        self._runner.say_after("queued", "could not map its buffers")
         if self._awake:
             self.wait_loaded()
+        else:
+            self._measure_empty(windows)
+
+    def _measure_empty(self, count: int) -> None:
+        """Learn what the two contexts need to take turns, before anything of a solution runs.
+
+        Between two processes that differs by a microsecond, and for as long as they live. Refused
+        where it is far from the usual: then somebody else is at work on the device.
+        """
+        taken = []
+        try:
+            for _ in range(count):
+                self._call += 1
+                taken.append(self._window(0, lambda: None, 0, evict=True))
+        except SolutionFault as fault:
+            raise Refused(f"an empty window failed: {fault.detail}") from None
+        self.empty_ns = int(median(taken[_WARM_WINDOWS:]))
+        usual = self._usual_ns or self.empty_ns
+        if self.empty_ns > usual * _UNUSUAL:
+            raise Refused(
+                f"an empty window takes {self.empty_ns / 1e3:.1f} us where it took"
+                f" {usual / 1e3:.1f} us before: something else is at work on the device"
+            )
+
+    def begin_loading(self) -> None:
+        """Let the runner load the solution; raises SolutionFault."""
+        if not self._loading:
+            self._loading = True
+            try:
+                send_frame(self._runner.channel, {"load": True})
+            except OSError as error:
+                raise SolutionFault(
+                    "crashed", f"while loading, {self._told(str(error))}"
+                ) from error
 
     def wait_loaded(self) -> None:
         """Wait until it has loaded; raises SolutionFault."""
         if not self._loaded:
+            self.begin_loading()
             self._loaded = True
             self._wait_loaded()
 
-    def _wait_opened(self) -> None:
-        """Wait until the runner has opened the device, which is not its solution's affair."""
-        channel = self._runner.channel
-        channel.settimeout(_OPEN_SECONDS)
-        try:
-            recv_frame(channel, MAX_REPLY, 0)
-        except (FrameError, OSError) as error:
-            raise Refused(f"a runner could not open the device: {error}") from None
-
     def _queue(self, workload: int) -> None:
         """Let the runner launch its call behind go; raises CallBlocks where it waits for it."""
-        seconds = self._deadline(workload)
-        soon = min(_BLOCKED_SECONDS, seconds)
-        answer = self._wake(soon, workload)
+        seconds, soon = self._deadline(workload), self._soon(workload)
+        answer = self._launched(workload) if self._launching else self._wake(soon, workload)
         if answer.get("fault") == "deadline":
             self._flags.go = self._call  # so that whatever it waits for can end
             self._refuse(
@@ -216,9 +265,21 @@ class CudaArm(Arm):
         if self._page.read_report()[1] == control.RAISED:
             raise SolutionFault("raised", self._page.read_error(), workload)
 
+    def _soon(self, workload: int) -> float:
+        return min(_BLOCKED_SECONDS, self._deadline(workload))
+
+    def _launched(self, workload: int) -> dict[str, Any]:
+        """Return what the warden says of a window that was begun."""
+        self._launching = False
+        try:
+            return self._runner.finish()
+        except NurseryLost as lost:
+            raise SolutionFault("crashed", f"it took its sandbox down: {lost}", workload) from None
+
     def _window(
         self, workload: int, deliver: Callable[[], None], delivered: int, evict: bool
     ) -> int:
+        """Return the nanoseconds from go to done, the change of contexts included."""
         flags, call, clock = self._flags, self._call, time.perf_counter_ns
         begin = clock()
         deliver()
@@ -233,12 +294,14 @@ class CudaArm(Arm):
         limit = opened + int(_LATE_SECONDS * 1e9)
         while flags.done != call:
             if clock() > limit:
+                if not self._loading:
+                    raise Refused("the device does not end a runner's smallest kernel")
                 self._ask_after(workload, call)
                 break
         end = clock()
         own = delivered + (self._drawer.evicted_bytes if evict else 0)
         self._check_start(opened - begin, own, workload)
-        return max(end - opened - self._ruler_ns, _LEAST_NS)
+        return end - opened
 
     def _check_start(self, took_ns: int, own_bytes: int, workload: int) -> None:
         """Raise SolutionFault where something else ran while the inputs were written."""

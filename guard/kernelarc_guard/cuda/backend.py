@@ -7,13 +7,11 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import torch
 
 from kernelarc_guard.arm import Arm
-from kernelarc_guard.build import Built, build
 from kernelarc_guard.cores import other_cores
 from kernelarc_guard.cuda import driver
 from kernelarc_guard.cuda.arm import CudaArm
@@ -24,13 +22,13 @@ from kernelarc_guard.cuda.rulers import measure
 from kernelarc_guard.cuda.watching import DeviceWatch
 from kernelarc_guard.device_state import DeviceState
 from kernelarc_guard.draws import Drawer
-from kernelarc_guard.faults import Refused, SolutionFault
-from kernelarc_guard.keeper import SLOTS, Nursery
+from kernelarc_guard.faults import Refused
+from kernelarc_guard.keeper import Nursery
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.rule import Rulers
 from kernelarc_guard.sandbox import Sandbox
-from kernelarc_guard.solution import Solution, make_solution
+from kernelarc_guard.solution import Solution
 from kernelarc_guard.warming import WARMED_FOR
 
 if TYPE_CHECKING:
@@ -44,8 +42,6 @@ processes differ by stays."""
 _LEAST_CALLS: Final = 3
 _WARM_WINDOWS: Final = 12
 _RULER_WINDOWS: Final = 48
-_SMALLEST_NS: Final = 1_000
-"""About what the kernel of one thread itself takes that an empty window holds."""
 _BUILD_SECONDS: Final = 60.0
 _KEPT_BYTES: Final = 1 << 20
 """More than this between requests is a request's, not the guard's own."""
@@ -77,8 +73,7 @@ class CudaBackend:
         self._uuid = driver.device_uuid(number)
         self._connections = connections_for(())
         self._empty_ns: int | None = None
-        """What an empty window takes: the device's change of contexts, the same in all nurseries."""
-        self._nothing: tuple[Solution, Built] | None = None
+        """The least that an empty window took in a runner: the device's change of contexts."""
         self._watch = DeviceWatch(self._uuid)
 
     @property
@@ -132,9 +127,7 @@ class CudaBackend:
         assert isinstance(drawer, CudaDrawer)
         if drawer.thrifty:
             torch.cuda.empty_cache()  # a runner's buffers do not come from the allocator
-        if not awake and self._empty_ns is None:
-            self._empty_ns = self._measure_empty(nursery, drawer, schedule, note)
-        return CudaArm(
+        arm = CudaArm(
             nursery,
             contestant.solution,
             contestant.built,
@@ -143,28 +136,39 @@ class CudaBackend:
             contestant.slot,
             note,
             awake=awake,
-            ruler_ns=0 if awake or self._empty_ns is None else self._empty_ns - _SMALLEST_NS,
+            usual_ns=self._empty_ns,
             environment=self._connections,
         )
+        if arm.empty_ns:
+            self._empty_ns = min(self._empty_ns or arm.empty_ns, arm.empty_ns)
+        return arm
 
     def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
         """Open contexts as these solutions need them; time fewer calls of each of many workloads."""
         self._connections = connections_for(solutions)
         calls = max(_LEAST_CALLS, math.ceil(_CALLS / workloads))
-        return schedule.model_copy(update={"calls": min(schedule.calls, calls)})
+        update = {"calls": min(schedule.calls, calls)}
+        if calls < schedule.calls:
+            update["anchor_calls"] = 1
+        return schedule.model_copy(update=update)
 
     def fork_ahead(self, nursery: Nursery, count: int, threads: int) -> None:
-        """Let runners open their contexts, where there is memory for them.
-
-        Measured: that, and the end of others, leaves windows as they are.
-        """
+        """Let runners open their contexts, where there is memory for them."""
         free, total = driver.free_bytes()
         if free > total // 4:
             nursery.fork_ahead(count, other_cores(threads), self._connections)
 
+    def wait_ahead(self, nursery: Nursery) -> None:
+        """Wait until their contexts are open: now and then that takes a turn on the device."""
+        nursery.wait_ahead()
+
     def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
         """Return one call, as libraries and kernels are loaded then; the first queued one is slow too."""
         return schedule.warmup_calls if awake or not workload else min(1, schedule.warmup_calls)
+
+    def steady(self) -> AbstractContextManager[None]:
+        """Hold the clocks, only where that was asked for."""
+        return self._watch.steady()
 
     def holding(self, workload: int | None = None) -> AbstractContextManager[None]:
         """Return what blames the candidate where it left the guard no memory."""
@@ -185,57 +189,6 @@ class CudaBackend:
     ) -> Rulers:
         """Measure what the device does at best; empty windows are taken off already."""
         return measure(self.place, self._empty_ns, before)
-
-    def _measure_empty(
-        self,
-        nursery: Nursery,
-        drawer: CudaDrawer,
-        schedule: Schedule,
-        note: Callable[[str], None],
-    ) -> int:
-        solution, built = self._nothing or self._build_nothing()
-        self._nothing = solution, built
-        slot = SLOTS.index("anchor")
-        try:
-            arm = CudaArm(
-                nursery,
-                solution,
-                built,
-                drawer,
-                schedule,
-                slot,
-                note,
-                awake=False,
-                ruler_ns=0,
-                environment=self._connections,
-            )
-            try:
-                windows = arm.empty_windows(_WARM_WINDOWS + _RULER_WINDOWS)
-            finally:
-                arm.close()
-        except SolutionFault as fault:
-            raise Refused(f"an empty window failed ({fault.reason}): {fault.detail}") from None
-        return int(median(windows[_WARM_WINDOWS:]))
-
-    def _build_nothing(self) -> tuple[Solution, Built]:
-        solution = make_solution(
-            {
-                "name": "nothing",
-                "definition": "nothing",
-                "spec": {"languages": ["python"], "entry_point": "nothing.py::run"},
-                "sources": [
-                    {"path": "nothing.py", "content": "def run(*args):\n    return None\n"}
-                ],
-            }
-        )
-        built = build(
-            solution,
-            self._folder / "nothing",
-            seconds=_BUILD_SECONDS,
-            memory_bytes=1 << 30,
-            sandbox=self._sandbox,
-        )
-        return solution, built
 
 
 def _own_nodes(uuid: str) -> list[str]:

@@ -7,6 +7,7 @@ its own arm's alone. It maps inputs read-only; one that imports a descriptor aga
 
 import os
 import secrets
+from functools import lru_cache
 from typing import Any, Final
 
 import torch
@@ -18,6 +19,12 @@ from kernelarc_guard.dtypes import torch_dtype
 
 _POOL: Final = 1 << 16
 """Random bytes that canaries are cut from, elsewhere for every call."""
+
+
+@lru_cache
+def _random_bytes(place: str) -> torch.Tensor:
+    """Return bytes for the canaries of all buffers on a device."""
+    return torch.frombuffer(bytearray(secrets.token_bytes(_POOL)), dtype=torch.uint8).to(place)
 
 
 class CudaBuffers:
@@ -45,8 +52,7 @@ class CudaBuffers:
         self._raw = {name: as_bytes(one, device) for name, one in self._memory.items()}
         self._views = {slot.name: _view(self._raw[slot.name], slot) for slot in self._slots()}
         self._canaries = [one for slot in self._slots() for one in self._around(slot)]
-        pool = torch.frombuffer(bytearray(secrets.token_bytes(_POOL)), dtype=torch.uint8)
-        self._pool = pool.to(self._place)
+        self._pool = _random_bytes(self._place)
         self._pattern = self._pool[:CANARY]
         self._holds: dict[str, torch.Tensor] = {}
         self._next: dict[str, torch.Tensor] = {}

@@ -72,9 +72,14 @@ class CudaSide:
         else:
             self.wait()
 
-    def almost_nothing(self) -> None:
-        """Launch the smallest kernel: it takes the context's turn on the device, and a moment."""
-        self._word.fill_(1)
+    def queue_empty(self, count: int) -> None:
+        """Launch the smallest kernel `count` times, each behind a go of its own, from 1 on."""
+        self._word.fill_(1)  # its kernel is loaded here: behind a wait that would never end
+        self.wait()
+        for call in range(1, count + 1):
+            driver.call("cuStreamWaitValue32_v2", None, self._flags.go_at, call, driver.WAIT_GEQ)
+            self._word.fill_(1)
+            driver.call("cuStreamWriteValue32_v2", None, self._flags.done_at, call, 0)
 
     def wait(self) -> None:
         """Wait for the device; raises what went wrong on it."""
