@@ -107,11 +107,11 @@ class TomlTable:
     def _written(self) -> str:
         name = ".".join(self.keys)
         flat = {key: v for key, v in self.values.items() if not isinstance(v, dict)}
-        lines = [f"[{name}]", *(f"{key} = {_toml_value(value)}" for key, value in flat.items())]
+        lines = [f"[{name}]", *(f"{key} = {toml_value(value)}" for key, value in flat.items())]
         for key, value in self.values.items():
             if isinstance(value, dict):
                 lines += ["", f"[{name}.{key}]"]
-                lines += [f"{_toml_value(k)} = {_toml_value(v)}" for k, v in value.items()]
+                lines += [f"{toml_value(k)} = {toml_value(v)}" for k, v in value.items()]
         return "\n".join(lines) + "\n"
 
 
@@ -180,8 +180,12 @@ def _toml(text: str, path: str) -> dict[str, Any]:
         raise CannotChange(f"{path}: not TOML: {error}") from None
 
 
-def _toml_value(value: str | int | list[str]) -> str:
+def toml_value(value: str | int | list[str] | dict[str, Any]) -> str:
+    """Return a value as TOML writes it on one line."""
+    if isinstance(value, dict):
+        pairs = (f"{toml_value(key)} = {toml_value(inner)}" for key, inner in value.items())
+        return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     # A basic string escapes as JSON does, but for one control character that JSON leaves alone.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

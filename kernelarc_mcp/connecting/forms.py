@@ -1,10 +1,18 @@
 """What each client must be told, in the form its documentation gives, and where it looks for it."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from kernelarc_mcp.connecting.changes import Change, FirstText, JsonEntry, JsonMember, TomlTable
+from kernelarc_mcp.connecting.changes import (
+    Change,
+    FirstText,
+    JsonEntry,
+    JsonMember,
+    TomlTable,
+    toml_value,
+)
 from kernelarc_mcp.connecting.changes import WholeFile as Whole
 from kernelarc_mcp.connecting.door import SERVER, TOKEN_VARIABLE, Door, HttpDoor, StdioDoor
 from kernelarc_mcp.skill import agents_text, skill_text
@@ -75,7 +83,9 @@ def _codex(door: Door) -> Form:
         [
             "Codex ignores this file without a word until you have trusted the folder: start `codex` "
             "there once, or put the table into config.toml in your own .codex directory.",
-            'Headless: codex exec --skip-git-repo-check "…"',
+            "Headless, trusted or not: codex exec --skip-git-repo-check -c "
+            + shlex.quote(f"mcp_servers.{SERVER}={toml_value(values)}")
+            + ' "…"',
         ],
     )
 
@@ -96,8 +106,10 @@ def _gemini(door: Door) -> Form:
         ],
         [
             "Gemini CLI connects to no server in a folder you have not trusted: start `gemini` there "
-            "once, or set GEMINI_CLI_TRUST_WORKSPACE=true.",
-            f'Headless: gemini -p "…" --approval-mode yolo --allowed-mcp-server-names {SERVER}',
+            "once, or set GEMINI_CLI_TRUST_WORKSPACE=true (--skip-trust does not connect it).",
+            'Headless: GEMINI_CLI_TRUST_WORKSPACE=true gemini -p "…", with `"trust": true` in the '
+            "entry, or else nobody is there to allow a call; --approval-mode yolo would allow every "
+            "command too.",
         ],
     )
 

@@ -1,6 +1,7 @@
 """`connect`: every client's form, files that keep what was in them, and the try afterwards."""
 
 import json
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from server_process import http_server
 
 from kernelarc_mcp.cli.main import main
 from kernelarc_mcp.connecting.changes import CannotChange, JsonEntry, TomlTable
-from kernelarc_mcp.connecting.door import HttpDoor, StdioDoor, stdio_door
+from kernelarc_mcp.connecting.door import Door, HttpDoor, StdioDoor, stdio_door
 from kernelarc_mcp.connecting.files import printed, written
 from kernelarc_mcp.connecting.forms import CLIENTS, Client, form_for
 
@@ -154,6 +155,15 @@ def test_the_skill_lies_where_the_client_looks(client: Client, tmp_path: Path) -
         "json": "AGENTS.md",
     }.get(client, ".agents/skills/kernelarc/SKILL.md")
     assert "`get_brief`" in (tmp_path / place).read_text()
+
+
+def test_codex_is_told_on_its_command_line_what_its_file_says() -> None:
+    _, over_stdio, over_http = FORMS["codex"]
+    doors: list[tuple[Door, dict[str, Any]]] = [(STDIO, over_stdio), (HTTP, over_http)]
+    for door, table in doors:
+        (note,) = [note for note in form_for("codex", door).notes if " -c " in note]
+        words = shlex.split(note.partition("Headless, trusted or not: ")[2])
+        assert tomllib.loads(words[words.index("-c") + 1]) == table
 
 
 def test_a_server_is_started_by_absolute_paths_from_any_folder(
