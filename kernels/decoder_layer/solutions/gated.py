@@ -12,12 +12,12 @@ def run(
     hidden_states,
     cos,
     sin,
-    input_norm_weight,
+    input_gain,
     q_proj_weight,
     k_proj_weight,
     v_proj_weight,
     o_proj_weight,
-    post_norm_weight,
+    post_gain,
     gate_proj_weight,
     up_proj_weight,
     down_proj_weight,
@@ -25,7 +25,7 @@ def run(
 ):
     dim, width = 2 * cos.shape[-1], hidden_states.shape[-1]
     tokens = hidden_states.numel() // width
-    x = F.rms_norm(hidden_states, (width,), input_norm_weight, EPSILON)
+    x = F.rms_norm(hidden_states, (width,), input_gain, EPSILON)
     q = _turned(_heads(F.linear(x, q_proj_weight), dim), cos, sin)
     k = _turned(_heads(F.linear(x, k_proj_weight), dim), cos, sin)
     v = _heads(F.linear(x, v_proj_weight), dim)
@@ -42,7 +42,7 @@ def run(
     else:
         torch.mm(mixed, o_proj_weight.t(), out=flat)
         flat.add_(hidden_states.reshape(tokens, width))
-    x = F.rms_norm(flat, (width,), post_norm_weight, EPSILON)
+    x = F.rms_norm(flat, (width,), post_gain, EPSILON)
     inner = F.silu(F.linear(x, gate_proj_weight)).mul_(F.linear(x, up_proj_weight))
     flat.addmm_(inner, down_proj_weight.t())
 

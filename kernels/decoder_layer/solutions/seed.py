@@ -10,12 +10,12 @@ def run(
     hidden_states,
     cos,
     sin,
-    input_norm_weight,
+    input_gain,
     q_proj_weight,
     k_proj_weight,
     v_proj_weight,
     o_proj_weight,
-    post_norm_weight,
+    post_gain,
     gate_proj_weight,
     up_proj_weight,
     down_proj_weight,
@@ -23,7 +23,7 @@ def run(
 ):
     dim = 2 * cos.shape[-1]
     length = hidden_states.shape[1]
-    x = _normalised(hidden_states, input_norm_weight)
+    x = _normalised(hidden_states, input_gain)
     q = _turned(_heads(x, q_proj_weight, dim), cos, sin)
     k = _turned(_heads(x, k_proj_weight, dim), cos, sin)
     v = _heads(x, v_proj_weight, dim)
@@ -34,7 +34,7 @@ def run(
     shares = torch.softmax(logits.masked_fill(later, float("-inf")), dim=-1)
     mixed = torch.matmul(shares, v.float()).to(q.dtype).transpose(1, 2).flatten(2)
     stream = hidden_states + F.linear(mixed, o_proj_weight)
-    x = _normalised(stream, post_norm_weight)
+    x = _normalised(stream, post_gain)
     inner = F.silu(F.linear(x, gate_proj_weight)) * F.linear(x, up_proj_weight)
     torch.add(stream, F.linear(inner, down_proj_weight), out=output)
 
