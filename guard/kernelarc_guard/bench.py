@@ -132,8 +132,7 @@ class Bench:
             self._dying.pop(0).close()
 
     def be_quiet(self, nursery: Nursery) -> None:
-        """Wait until nothing is going on beside what will be timed: no runner begins or ends."""
-        self.bury()
+        """Wait until no runner is on its way to the device any more: what is timed would show it."""
         self.backend.wait_ahead(nursery)
 
     def warmups(self, workload: int) -> int:

@@ -159,7 +159,10 @@ class CudaBackend:
             nursery.fork_ahead(count, other_cores(threads), self._connections)
 
     def wait_ahead(self, nursery: Nursery) -> None:
-        """Wait until their contexts are open: now and then that takes a turn on the device."""
+        """Wait until their contexts are open: each takes a turn on the device once, or twice.
+
+        The end of a context was never seen in any window (docs/measurements/h200_verdict.md).
+        """
         nursery.wait_ahead()
 
     def warmups(self, workload: int, schedule: Schedule, awake: bool) -> int:
