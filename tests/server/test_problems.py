@@ -33,6 +33,15 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return command
 
 
+def test_the_library_is_listed_with_class_needs_and_state(run: Run) -> None:
+    status, out, _ = run("problems", "--json")
+    listed = {row["name"]: row for row in json.loads(out)}
+    assert status == 0
+    assert all(row["operator_class"] and row["needs"] and row["state"] for row in listed.values())
+    assert "125 GiB (workload.gpu141.jsonl)" in listed["moe_backward"]["needs"]
+    assert "sm_100" in listed["nvfp4_gqa"]["needs"]
+
+
 def test_every_problem_below_a_folder_is_listed_with_what_is_wrong(
     run: Run, tmp_path: Path
 ) -> None:
