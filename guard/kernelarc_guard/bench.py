@@ -21,6 +21,7 @@ from kernelarc_guard.build import Built
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.draws import Draw, Drawer
 from kernelarc_guard.dtypes import is_float
+from kernelarc_guard.dying import Dying
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
 from kernelarc_guard.forms import FormError
 from kernelarc_guard.nurseries import Nursery
@@ -47,8 +48,6 @@ _ALONE = 28
 another sort."""
 _ALONE_LEAST = 3
 _OTHERS_ALONE = 24
-_DYING = 6
-_DYING_BYTES = 8 << 30
 _BEYOND_HONEST = (
     "the workload's own tolerance has room for that, but strict tolerance also wants every error "
     "within what computing in the declared precision explains on these inputs. Keep operands and "
@@ -95,8 +94,7 @@ class Bench:
     _last: tuple[Draw, Answer] | None = None
     _typical: dict[int, Scales] = field(default_factory=dict)
     """How large honest errors were at the last answer, one number per output."""
-    _dying: list[Arm] = field(default_factory=list)
-    """Killed, and perhaps still there."""
+    dying: Dying = field(default_factory=Dying)
     _barred: set[tuple[int, str]] = field(default_factory=set)
     """Kinds of values that a workload's reference does not bear."""
 
@@ -106,30 +104,14 @@ class Bench:
             nursery, contestant, self.drawer, self.schedule, self.note, self.awake or untimed
         )
 
-    def fork_ahead(self, nursery: Nursery, count: int) -> None:
+    def fork_ahead(self, nursery: Nursery | None, count: int) -> None:
         """See that so many runners are on their way, nobody's yet, where to start them takes long."""
-        if not self.drawer.thrifty:
+        if nursery is not None and not self.drawer.thrifty:
             self.backend.fork_ahead(nursery, count, self.drawer.threads)
 
     def part_with(self, arms: Iterable[Arm]) -> None:
-        """Kill runners, and wait for their end only where that is soon, or many are dying."""
-        for arm in arms:
-            arm.let_die()
-            self._dying.append(arm)
-        held = sum(arm.nbytes for arm in self._dying)
-        while self._dying and (
-            self.drawer.thrifty
-            or not self._dying[0].lingers
-            or len(self._dying) > _DYING
-            or held > _DYING_BYTES
-        ):
-            held -= self._dying[0].nbytes
-            self._dying.pop(0).close()
-
-    def bury(self) -> None:
-        """Wait until no runner is dying."""
-        while self._dying:
-            self._dying.pop(0).close()
+        """Kill runners; their end is waited for where that is soon or their memory is needed."""
+        self.dying.add(arms, at_once=self.drawer.thrifty)
 
     def be_quiet(self, nursery: Nursery) -> None:
         """Wait until no runner is on its way to the device any more: what is timed would show it."""

@@ -50,8 +50,7 @@ from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.trials import Trials
 
-_FOR_CONFIRMING = 8
-"""Runners that a spare nursery has ready, two or three pairs."""
+_FOR_SCREENING, _FOR_CONFIRMING = 2, 8
 _ROOMY = 0.5
 """Of a device's memory: problems that need more get what runners hold that nobody needs yet."""
 
@@ -188,7 +187,7 @@ class _Case:
                 self._measure()
             finally:
                 for bench in self._benches:
-                    bench.bury()
+                    bench.dying.bury()
             lease.ends()
 
     def _measure(self) -> None:
@@ -234,10 +233,9 @@ class _Case:
         with report.stage("smoke"):
             tried = smoke(bench, nursery, candidate, report)
         if not request.correctness_only:
-            bench.fork_ahead(nursery, 2)  # they are there when the screen begins
-            spare = self._nurseries.imported_spare
-            if spare is not None:  # and these when a confirmation does
-                bench.fork_ahead(spare, _FOR_CONFIRMING)
+            # They are there when the screen begins, and a confirmation.
+            bench.fork_ahead(nursery, _FOR_SCREENING)
+            bench.fork_ahead(self._nurseries.imported_spare, _FOR_CONFIRMING)
         with report.stage("correctness"):
             check_workloads(bench, nursery, candidate, tried, report)
         if request.correctness_only:
@@ -470,14 +468,12 @@ class _Case:
 
     def _bench(self) -> Bench:
         problem = self._request.problem
+        thrifty = self._thrifty()
         oracle = Oracle(problem, self._backend.place)
         drawer = self._backend.drawer(problem, self._request.schedule.evict_bytes)
-        drawer.thrifty = self._thrifty()
-        schedule = self._backend.suit(
-            [arm.solution for arm in self._arms.values()],
-            self._request.schedule,
-            len(problem.workloads),
-        )
+        drawer.thrifty = thrifty
+        solutions = [arm.solution for arm in self._arms.values()]
+        schedule = self._backend.suit(solutions, self._request.schedule, len(problem.workloads))
         bench = Bench(
             problem, schedule, oracle, drawer, self._report.observe, backend=self._backend
         )

@@ -81,7 +81,7 @@ def _life(
         arm.begin_loading()
         bench.fork_ahead(nursery, 2)  # the next lifetimes', while this one loads
         arm.wait_loaded()
-        bench.bury()  # nobody else's runner is there when the first call begins
+        bench.dying.bury()  # nobody else's runner is there when the first call begins
         with bench.backend.holding():
             return _alone(bench, nursery, arm, blocks, tick)
     finally:
