@@ -106,8 +106,9 @@ def _line(row: Judged) -> str:
     solution = _mean([one.solution_us for one in row.workloads])
     bound = _mean([one.bound_us for one in row.workloads])
     sides = sorted({one.limited_by for one in row.workloads} - {""})
+    right = "yes" if row.right else "no" if row.judged else "not judged"
     return (
-        f"| {row.problem} | {row.operator_class} | {row.solution} | {'yes' if row.right else 'no'} |"
+        f"| {row.problem} | {row.operator_class} | {row.solution} | {right} |"
         f" {_number(reference)} | {_number(solution)} | {_ratio(reference, solution, 'x')} |"
         f" {_number(bound)} | {', '.join(sides)} | {_ratio(bound, solution, '%')} |"
     )

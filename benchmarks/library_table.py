@@ -34,6 +34,8 @@ from kernelarc_mcp.requests import Requests
 from kernelarc_mcp.scores.bounds import bounds_of
 from kernelarc_mcp.scores.roofline import Roofline, roofline
 
+REFERENCE = "reference"
+
 
 def main() -> None:
     """Judge what is not in the raw file yet, then print the table."""
@@ -57,8 +59,8 @@ def main() -> None:
         parser.error(str(error))
     now = {one.key(options.device) for one in asked}
     print_table([row for row in rows if row.key in now])
-    for one in left:
-        print(f"not reached in {options.seconds:g} s: {one}; run again to go on")
+    if left:
+        print(f"Not reached in {options.seconds:g} s; run again to go on: {', '.join(left)}")
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Subject:
 
 
 def subjects(options: argparse.Namespace) -> list[Subject]:
-    """Return what is to be judged: each problem's reference first, then its solutions."""
+    """Return what is to be judged: references and seeds first, then the other solutions."""
     file = options.workloads or (
         "workload.jsonl" if options.device == "cpu" else "workload.gpu.jsonl"
     )
@@ -89,13 +91,14 @@ def subjects(options: argparse.Namespace) -> list[Subject]:
         if options.problem and name not in options.problem:
             continue
         problem = read_problem(folder, file)
-        found.append(Subject(problem, "reference", reference_solution(problem.definition)))
+        found.append(Subject(problem, REFERENCE, reference_solution(problem.definition)))
         found += [
             Subject(problem, path, solution)
             for path, solution in solutions_of(folder, problem.definition).items()
             if runs_on(solution, options.device)
         ]
-    return found
+    # Should time not suffice, every problem has its reference and seed before any has more.
+    return sorted(found, key=lambda one: one.file != REFERENCE and not one.file.startswith("seed"))
 
 
 async def study(options: argparse.Namespace, asked: list[Subject]) -> list[str]:
@@ -142,7 +145,9 @@ class Asking:
         try:
             limits = await self._limits()
             screened = await self._screen()
-            if screened.verdict is None and self.options.pairs:
+            # The reference's own times are those beside each solution.
+            alone = self.subject.file == REFERENCE or not self.options.pairs
+            if screened.verdict is None and not alone:
                 compared = await self._compare()
         except GuardRefused as error:
             verdict, reason, detail = "refused", error.code, str(error)
