@@ -12,7 +12,7 @@ State = Literal["queued", "judging", "done"]
 
 
 class Answer(Model):
-    """Every answer ends with the one thing to do now."""
+    """Every answer has the one thing to do now."""
 
     next_step: str
     """What to do now, in one or two sentences."""
@@ -64,12 +64,13 @@ class LimitsView(Model):
     """What a solution's processes are held to."""
 
     call_seconds: float
+    """Of a call; the first one of each workload in a process has `load_seconds`, for JIT and tuning."""
     load_seconds: float
     """To load it in a fresh process: imports and top-level code."""
     build_seconds: float
-    """To compile it."""
-    memory_mib: int
-    """Address space of a process."""
+    """To compile it, before it is loaded."""
+    memory: str
+    """Of which kind, and what bounds it."""
     threads: int
     """CPU threads that may compute at once."""
 
@@ -82,9 +83,12 @@ class WorkloadView(Model):
     """Median of the record on this workload, microseconds, in the comparison that made it the record.
 
     Null until something was measured."""
+    reference_us: float | None
+    """Median of the reference, run as a solution beside the seed; null until it was measured."""
     weight: float
     """In the mean over workloads; they sum to 1."""
-    tolerance: ToleranceView
+    tolerance: ToleranceView | None
+    """Null where all workloads have the brief's `tolerance`."""
 
 
 class RatioView(Model):
@@ -170,6 +174,8 @@ class Brief(Answer):
     outputs: list[TensorView]
     axes: dict[str, str]
     reference: str
+    tolerance: ToleranceView | None
+    """Of every workload; null where they differ: then each has its own."""
     workloads: list[WorkloadView]
     workloads_in_all: int
     next_workload: int | None
@@ -184,7 +190,7 @@ class Brief(Answer):
     """Null until the campaign's calibration is done."""
     state: AgentState
     workspace: str
-    """Your files on the server's machine, where you can reach it; sources are sent by submit_candidate."""
+    """A folder on the server's machine with your branch's files; ignore it where you cannot see it."""
     rules: list[str]
     reading: list[LinkView]
     """Resources for later: an index, and courses that fit this operator and device."""

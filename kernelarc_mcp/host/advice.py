@@ -1,11 +1,16 @@
 """The one thing an agent should do now, in words."""
 
+from typing import Literal
+
 from kernelarc_mcp.host.budget import directive
-from kernelarc_mcp.host.state import Attempt, CampaignState
+from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState
+
+Read = Literal["", "brief", "lens", "memory"]
+"""What the answer that this stands in has just told; empty: something else."""
 
 
-def next_step(state: CampaignState, agent: str, now: str, workspace: str) -> str:
-    """Return what the agent's directive asks for."""
+def next_step(state: CampaignState, agent: str, now: str, workspace: str, read: Read = "") -> str:
+    """Return what the agent's directive asks for, after an answer that told it `read`."""
     standing = state.agents[agent]
     match directive(state, agent, now):
         case "STOP":
@@ -15,27 +20,49 @@ def next_step(state: CampaignState, agent: str, now: str, workspace: str) -> str
                 " view_leaderboard, and end."
             )
         case "DRAFT":
-            peers = {
-                "always": "view_snapshot shows the sources of others",
-                "drafting": "view_snapshot shows the sources of others now",
-                "never": "view_leaderboard shows what others reached",
-            }[state.campaign.settings.snapshots]
-            return (
-                f"DRAFT: r reached {state.campaign.settings.r_draft}. Read your new lens"
-                f" ({standing.lens}) with get_strategy_lens; {peers}. Then submit a new draft that"
-                f" changes the algorithm, DSL or layout and is no light edit of {standing.branch}."
-            )
+            return _draft(state, standing, read)
         case "RESTORE":
             return (
-                f"RESTORE: your branch is {standing.branch}; its files are in {workspace} again,"
-                " what differed was moved to previous/. Start the next attempt from them; where they"
-                " could not be written, view_snapshot shows them."
+                f"RESTORE: your branch is {standing.branch}: view_snapshot shows its files. Start the"
+                f" next attempt from them. Where you see {workspace}, they are there again, and what"
+                " differed was moved to previous/."
             )
         case "CONTINUE":
-            return (
-                f"CONTINUE: try the next idea of your lens ({standing.lens}, see get_strategy_lens) from"
-                f" {standing.branch} (view_snapshot shows it) and call submit_candidate."
-            )
+            return _onward(standing, read)
+
+
+def _draft(state: CampaignState, standing: AgentStanding, read: Read) -> str:
+    peers = {
+        "always": "view_snapshot shows the sources of others",
+        "drafting": "view_snapshot shows the sources of others now",
+        "never": "view_leaderboard shows what others reached",
+    }[state.campaign.settings.snapshots]
+    lens = f"Read your new lens ({standing.lens}) with get_strategy_lens; {peers}"
+    lead = f"Your lens is {standing.lens}; {peers}" if read == "lens" else lens
+    return (
+        f"DRAFT: r reached {state.campaign.settings.r_draft}. {lead}. Then submit a new draft that"
+        f" changes the algorithm, DSL or layout and is no light edit of {standing.branch}."
+    )
+
+
+def _onward(standing: AgentStanding, read: Read) -> str:
+    """Lead a new agent through what it has to read before its first attempt, in that order."""
+    lens, branch = standing.lens, standing.branch
+    if not standing.used and read == "brief":
+        return (
+            f"CONTINUE: read your lens ({lens}) with get_strategy_lens, then read_memory; after that"
+            f" write a candidate, from {branch} (view_snapshot shows it) or from an empty file."
+        )
+    if not standing.used and read == "lens":
+        return (
+            "CONTINUE: call read_memory; then write a candidate after this lens's first move that"
+            f" applies, from {branch} (view_snapshot shows it) or from an empty file."
+        )
+    told = "this lens" if read == "lens" else f"your lens ({lens}, see get_strategy_lens)"
+    return (
+        f"CONTINUE: try the next idea of {told} from {branch} (view_snapshot shows it) and call"
+        " submit_candidate."
+    )
 
 
 def after_verdict(

@@ -5,6 +5,7 @@ from typing import Final
 from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis
 from kernelarc_guard.problem import Definition, Problem, TensorSpec
 from kernelarc_mcp.host.advice import next_step
+from kernelarc_mcp.host.baselines import REFERENCE
 from kernelarc_mcp.host.board_parts import campaign_calibration, record_view
 from kernelarc_mcp.host.campaign import Campaign, ensure_workspace
 from kernelarc_mcp.host.correctness import correctness_view, limits_view, tolerance_view
@@ -16,11 +17,12 @@ from kernelarc_mcp.host.interface import interface_text
 from kernelarc_mcp.host.lenses import backend_of, read_lens
 from kernelarc_mcp.host.rules import rules_of
 from kernelarc_mcp.host.settings import NAME
+from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.submit import register
 from kernelarc_mcp.host.tickets import agent_state, standing_of
 from kernelarc_mcp.lens_views import LinkView, MoveView, RegionView
 from kernelarc_mcp.machine import describe_device
-from kernelarc_mcp.views import Brief, LensView, TensorView, WorkloadView
+from kernelarc_mcp.views import Brief, LensView, TensorView, ToleranceView, WorkloadView
 
 ROOM: Final = 11_500
 """Characters an answer should fit in: clients that cut do so from about 12,000 on, in the middle."""
@@ -65,7 +67,9 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
     workspace = str(campaign.workspace(agent))
     with campaign.journal.reading() as state:
         now = campaign.journal.now()
-        views = _workloads(campaign.problem, state.record.microseconds)
+        views = _workloads(campaign.problem, state.record.microseconds, _reference_times(state))
+        views, tolerance = _said_once(views)
+        tensors = [*definition.inputs.values(), *definition.outputs.values()]
         whole = Brief(
             campaign=settings.name,
             problem=definition.name,
@@ -77,20 +81,25 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
             outputs=[_tensor(name, spec) for name, spec in definition.outputs.items()],
             axes={name: _axis(axis) for name, axis in definition.axes.items()},
             reference=definition.reference,
+            tolerance=tolerance,
             workloads=[],
             workloads_in_all=len(known),
             next_workload=None,
             languages=list(languages),
             interface=interface_text(definition, languages, settings.schedule.warmup_calls),
-            correctness=correctness_view(definition.kernelarc),
-            limits=limits_view(campaign.problem, settings.schedule),
+            correctness=correctness_view(
+                definition.kernelarc,
+                {spec.dtype for spec in tensors},
+                {spec.dtype for spec in definition.outputs.values()},
+            ),
+            limits=limits_view(campaign.problem, settings.schedule, settings.device),
             record=record_view(state),
             calibration=campaign_calibration(state, now),
             state=agent_state(state, agent, now),
             workspace=workspace,
             rules=rules_of(settings, len({view.weight for view in views}) > 1),
             reading=_reading(state.campaign.operator_class, settings.device),
-            next_step=next_step(state, agent, now, workspace),
+            next_step=next_step(state, agent, now, workspace, "brief"),
         )
     end = first_workload + _fitting(whole, views[first_workload:])
     return whole.model_copy(
@@ -107,7 +116,8 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
         standing = standing_of(state, agent)
         eligible = state.campaign.settings.lenses
         wanted = name or standing.lens
-        step = next_step(state, agent, campaign.journal.now(), str(campaign.workspace(agent)))
+        now, workspace = campaign.journal.now(), str(campaign.workspace(agent))
+        step = next_step(state, agent, now, workspace, "lens" if wanted == standing.lens else "")
     if wanted not in eligible:
         raise BadRequest(f"name: {wanted[:60]!r} is not eligible; these are {', '.join(eligible)}")
     lens, backend = read_lens(wanted), backend_of(campaign.settings.device)
@@ -145,13 +155,31 @@ def _tensor(name: str, spec: TensorSpec) -> TensorView:
     return TensorView(name=name, shape=spec.shape, dtype=spec.dtype, description=spec.description)
 
 
-def _workloads(problem: Problem, times: dict[str, float]) -> list[WorkloadView]:
+def _reference_times(state: CampaignState) -> dict[str, float]:
+    """Return what the reference took by workload, microseconds; where it is the seed, the seed."""
+    if state.campaign.reference is None:
+        return state.records[0].microseconds
+    return next((one.microseconds for one in state.baselines if one.name == REFERENCE), {})
+
+
+def _said_once(views: list[WorkloadView]) -> tuple[list[WorkloadView], ToleranceView | None]:
+    """Take a tolerance that all workloads share out of them."""
+    first = views[0].tolerance
+    if any(view.tolerance != first for view in views):
+        return views, None
+    return [view.model_copy(update={"tolerance": None}) for view in views], first
+
+
+def _workloads(
+    problem: Problem, times: dict[str, float], reference: dict[str, float]
+) -> list[WorkloadView]:
     definition = problem.definition
     return [
         WorkloadView(
             uuid=workload.uuid,
             axes=_extents(definition, workload.axes),
             record_us=times.get(workload.uuid),
+            reference_us=reference.get(workload.uuid),
             weight=round(weight, 6),
             tolerance=tolerance_view(workload.tolerance, definition.kernelarc),
         )

@@ -41,7 +41,7 @@ def read_memory(campaign: Campaign, agent: str, limit: int = 16, kind: str = "")
         position = state.used
         operator_class = state.campaign.operator_class
         now = campaign.journal.now()
-        step = next_step(state, agent, now, str(campaign.workspace(agent)))
+        step = next_step(state, agent, now, str(campaign.workspace(agent)), "memory")
     page = memory_of(campaign).read(
         operator_class,
         campaign.settings.device,

@@ -1,5 +1,6 @@
 """What a right answer is, and the limits of a call: for `get_brief`."""
 
+from collections.abc import Collection
 from typing import Final
 
 from kernelarc_guard.definition import KernelArcKeys
@@ -10,12 +11,10 @@ from kernelarc_mcp.views import CorrectnessView, LimitsView, ToleranceView
 
 MEANS: Final = {
     "strict": (
-        "Every element must be within max_atol + max_rtol * |expected|, and also within what"
-        " computing in the declared precision explains on the inputs at hand (16 times the"
-        " reference's own error there, 4 times for 16-bit outputs, more where long sums are added one"
-        " after the other), so bfloat16, half, TF32 or int8 inside a float32 contract is refused"
-        " whatever max_atol says. Sums in any order and in several accumulators pass; where one is"
-        " refused, sum in blocks, in pairs or in float64. Integer outputs get no relative tolerance."
+        "Every element: |error| <= max_atol + max_rtol * |expected|, and also at most 16 times (4 times"
+        " for outputs of 16 bits) the largest error that the reference makes in the same row (last"
+        " dimension) in its declared precision, or that adding up one after the other makes there,"
+        " where that is more. Sums in any order, in several accumulators or by atomics pass."
     ),
     "sol": (
         "The share required_matched_ratio of the elements must be within"
@@ -30,18 +29,35 @@ _ORACLE: Final = {
     "float64": " Expected values are the reference's in float64.",
     "declared": " Expected values are the reference's in its declared precision.",
 }
+_HALVES: Final = frozenset({"float16", "bfloat16"})
+_WIDE: Final = (
+    " Refused whatever max_atol says: TF32, bfloat16, half or int8 in what is declared float32."
+)
+_NARROW: Final = (
+    " Tensor-core products of the declared 16-bit values with float32 sums are what is meant; FP8 or"
+    " int8 products and partial sums kept in 16 bits are refused."
+)
+_INTEGERS: Final = " Integer outputs get no relative tolerance."
 _VALUES: Final = (
-    " Inputs are also drawn scaled, shifted, signed, with outliers, constant within rows and with"
-    " other edge values where the problem allows them."
+    " NaN and infinity must stand where the expected ones do. Shapes are those of `workloads`, no"
+    " others; values are also drawn scaled, shifted, signed, with outliers, constant within rows and"
+    " the like where the problem allows it."
 )
 _BITWISE: Final = " The same inputs must give the same bits again."
+_ANY_BITS: Final = " Bits may differ from call to call."
 
 
-def correctness_view(keys: KernelArcKeys) -> CorrectnessView:
-    """Return the tolerance mode and what it means."""
-    means = MEANS[keys.tolerance] + _ORACLE[keys.oracle] + _VALUES
-    if keys.determinism == "bitwise":
-        means += _BITWISE
+def correctness_view(
+    keys: KernelArcKeys, dtypes: Collection[str] = ("float32",), outputs: Collection[str] = ()
+) -> CorrectnessView:
+    """Return the tolerance mode and what it means for tensors of these dtypes."""
+    means = MEANS[keys.tolerance]
+    if keys.tolerance == "strict":
+        means += _NARROW if _HALVES & set(dtypes) else ""
+        means += _WIDE if "float32" in dtypes else ""
+        means += _INTEGERS if any("int" in one for one in outputs) else ""
+    means += _ORACLE[keys.oracle] + _VALUES
+    means += _BITWISE if keys.determinism == "bitwise" else _ANY_BITS
     return CorrectnessView(tolerance_mode=keys.tolerance, means=means)
 
 
@@ -56,12 +72,20 @@ def tolerance_view(tolerance: Tolerance, keys: KernelArcKeys) -> ToleranceView:
     )
 
 
-def limits_view(problem: Problem, schedule: Schedule) -> LimitsView:
+def limits_view(problem: Problem, schedule: Schedule, device: str) -> LimitsView:
     """Return what a solution's processes are held to."""
+    mib = schedule.memory_bytes >> 20
+    if device.startswith("cpu"):
+        memory = f"{mib} MiB of address space, each process and the compiler"
+    else:
+        memory = (
+            f"the compiler {mib} MiB of address space; on the device what the problem's tensors and the"
+            " guard's checks leave"
+        )
     return LimitsView(
         call_seconds=schedule.call_seconds,
         load_seconds=schedule.start_seconds,
         build_seconds=schedule.build_seconds,
-        memory_mib=schedule.memory_bytes >> 20,
+        memory=memory,
         threads=problem.definition.kernelarc.threads,
     )

@@ -19,6 +19,7 @@ _ELEMENTS: Final = {
     "bool": "bool",
 }
 """C++ types of elements; the other dtypes are bytes."""
+_HEADERS: Final = {"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"}
 _GPU_ELEMENTS: Final = _ELEMENTS | {"float16": "__half", "bfloat16": "__nv_bfloat16"}
 
 
@@ -34,35 +35,35 @@ def interface_text(
     parts.append(_compiled_for_gpu() if gpu else _compiled_for_cpu())
     if gpu:
         parts.append(_streams())
-    parts.append(_life(definition, warmup_calls))
+    parts.append(_life(definition, warmup_calls, gpu))
     return "\n\n".join(parts)
 
 
 def _sending(languages: tuple[str, ...], gpu: bool) -> str:
-    native = (
-        "cuda (the same as cuda_cpp): CUDA C++ compiled by nvcc"
-        if gpu
-        else "cpp: C++ for this CPU, usually the fastest here"
-    )
-    python = (
-        "python, pytorch, triton: a Python file, with torch and triton"
-        if gpu
-        else "python (the same as pytorch): torch; numpy: the same with numpy arrays"
-    )
-    optional = [name for name in _OPTIONAL if name in languages]
-    more = (
-        f" {', '.join(optional)}: only where the guard has the package; else REJECT build_failed"
-        " says so."
-        if optional
-        else ""
-    )
+    optional = ", ".join(name for name in _OPTIONAL if name in languages)
+    if gpu:
+        lines = [
+            "cuda (= cuda_cpp): CUDA C++, compiled by nvcc.",
+            "python (= pytorch, triton): a Python file, with torch and triton.",
+            f"{optional}: a Python file with that package, where the guard has it; else REJECT"
+            " build_failed says so.",
+        ]
+    else:
+        lines = [
+            "cpp: C++ for this CPU, usually the fastest here.",
+            "python (= pytorch): a Python file, with torch. numpy: the same with numpy arrays.",
+        ]
+    lines.append("Calls of torch are welcome, those of the reference too.")
+    suffix = ".cu" if gpu else ".cpp"
     return (
-        "What to send: the whole text of one file as `source`, with a function `run`. Its language is"
-        " `language`, else by `filename`'s ending (.py, "
-        + (".cu" if gpu else ".cpp")
-        + "), else python."
-        f" {native}. {python}.{more}"
+        "WHAT TO SEND: the whole text of one file as `source`, with a function `run`. Its language is"
+        f" `language`, else by `filename`'s ending (.py, {suffix}), else python. The seed"
+        " (view_snapshot) is a whole example.\n" + _listed(lines)
     )
+
+
+def _listed(lines: list[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _python(definition: Definition, inputs: list[str], outputs: list[str], gpu: bool) -> str:
@@ -73,14 +74,20 @@ def _python(definition: Definition, inputs: list[str], outputs: list[str], gpu: 
     may = f" You may write to {', '.join(mutable)}." if mutable else " Do not write to inputs."
     filled = ", ".join([*_short(inputs), *outputs])
     kind = "torch tensors on the GPU" if gpu else "torch tensors (numpy arrays for numpy)"
+    lines = [
+        f"Arguments are contiguous {kind}.{note}{may}",
+        "What is returned: plain tensors of the stated shape and dtype, sharing no memory with inputs.",
+    ]
+    if gpu:
+        lines.append(
+            "torch.compile and CUDA graphs work. Send CUDA as `cuda` rather than by load_inline, which"
+            " would compile within limits.load_seconds."
+        )
     return (
-        f"Python, value-returning (destination_passing=false):\n"
+        "PYTHON, one of two forms (seen by the parameters):\n"
         f"    def run({', '.join(inputs)}):\n"
         f"        return {returned}\n"
-        f"Python, destination-passing (destination_passing=true): fill the outputs, return nothing\n"
-        f"    def run({filled}): ...\n"
-        f"Arguments are contiguous {kind}.{note}{may}"
-        f" Return plain tensors of the stated shape and dtype, sharing no memory with inputs."
+        f"    def run({filled}): ...  # fills the outputs, returns nothing\n" + _listed(lines)
     )
 
 
@@ -92,18 +99,28 @@ def _dlpack(definition: Definition, inputs: list[str], outputs: list[str], gpu: 
     element = (_GPU_ELEMENTS if gpu else _ELEMENTS).get(spec.dtype, "uint8_t")
     pointer = f"{'const ' if first in inputs else ''}{element}*"
     bits = f" {spec.dtype} comes as its 16 bits." if element == "uint16_t" else ""
-    headers = ["cuda_runtime.h", "dlpack/dlpack.h", "cstdint"]
-    headers += ["cuda_bf16.h", "cuda_fp16.h"] if gpu else []
+    headers = ["dlpack/dlpack.h", "cstdint"]
+    if gpu:
+        headers = ["cuda_runtime.h", *headers]
+        headers += [_HEADERS[element]] if element in _HEADERS else []
+    body = [
+        f"      auto* p = reinterpret_cast<{pointer}>(static_cast<char*>({first}->data)",
+        f"                                           + {first}->byte_offset);",
+        f"      int64_t n = {first}->shape[0];  // and so on, by {first}->ndim",
+    ]
+    if gpu:
+        body += [
+            "      if (n > 0) { /* kernel<<<blocks, threads>>>(p, n); */ }  // never an empty grid",
+            "      return cudaGetLastError();  // 0: it was launched",
+        ]
+    else:
+        body.append("      return 0;  // anything else: it failed")
     return (
-        f"{'CUDA C++' if gpu else 'C++'}, binding dlpack (always destination-passing; the usual one),"
-        " return 0 when done:\n"
-        + "".join(f"    #include <{name}>\n" for name in headers[0 if gpu else 1 :])
+        f"{'CUDA C++' if gpu else 'C++'}, binding dlpack (the usual one; fills the outputs):\n"
+        + "".join(f"    #include <{name}>\n" for name in headers)
         + f'    extern "C" int run({", ".join(parameters)}) {{\n'
-        f"      auto* p = reinterpret_cast<{pointer}>(static_cast<char*>({first}->data)\n"
-        f"                                           + {first}->byte_offset);\n"
-        f"      int64_t n = {first}->shape[0];  // and so on, by {first}->ndim\n"
-        "      return 0;\n    }\n"
-        f"Tensors are contiguous, strides may be null.{bits}"
+        + "\n".join(body)
+        + f"\n    }}\n- Tensors are contiguous, strides may be null.{bits}"
         + (" data points to device memory." if gpu else "")
     )
 
@@ -119,14 +136,14 @@ def _tvm_ffi(inputs: list[str], outputs: list[str], gpu: bool) -> str:
     typed = [f"TensorView {name}" for name in inputs]
     parameters = ", ".join([*_short(typed), *(f"TensorView {name}" for name in outputs)])
     return (
-        f"{'CUDA C++' if gpu else 'C++'}, binding tvm-ffi (destination_passing=true; taken where its"
+        f"{'CUDA C++' if gpu else 'C++'}, binding tvm-ffi (only if you prefer it; taken where its"
         " headers are included):\n"
         "    #include <tvm/ffi/container/tensor.h>\n"
         "    #include <tvm/ffi/function.h>\n"
         "    using tvm::ffi::TensorView;  // data_ptr(), size(0), ndim()\n"
         f"    void Run({parameters}) {{ ... }}\n"
         "    TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, Run);\n"
-        "Python numbers come as double or int64_t."
+        "- Python numbers come as double or int64_t."
     )
 
 
@@ -136,48 +153,53 @@ def _short(names: list[str]) -> list[str]:
 
 
 def _compiled_for_cpu() -> str:
-    return (
-        f"C++ is compiled with {' '.join(DEFAULT)}; cflags of your own come after these and win,"
-        " for instance -ffast-math, or -fopenmp (with ld_flags -fopenmp). What the compiler said is"
-        " in the answer's `build`.\n"
+    lines = [
+        f"C++: {' '.join(DEFAULT)}; cflags of your own come after these and win, for instance"
+        " -ffast-math, or -fopenmp (with ld_flags -fopenmp). What the compiler said is in the answer's"
+        " `build`.",
         "A call is timed from outside, from waking your process until it has stopped again: what"
-        " Python and torch do around the arithmetic counts."
-    )
+        " Python and torch do around the arithmetic counts.",
+    ]
+    return "BUILD AND CLOCK\n" + _listed(lines)
 
 
 def _compiled_for_gpu() -> str:
-    return (
-        "CUDA C++ is compiled with -std=c++17 -O3 for the device's own architecture with its special"
-        " instructions (sm_90a on Hopper): give no -arch. cuda_cflags may add --use_fast_math,"
-        " --maxrregcount=N, --fmad=false, -lineinfo, -D and the like. The CUDA runtime is linked, the"
-        " driver is not: get its functions by cudaGetDriverEntryPoint. cuBLAS and cuDNN are reached"
-        " through torch. Registers, shared memory and spills of each"
-        " kernel are in the answer's `build`."
-    )
+    lines = [
+        "nvcc -std=c++17 -O3 for the device's own architecture with its special instructions (sm_90a on"
+        " Hopper): give no -arch. cuda_cflags may add --use_fast_math, --maxrregcount=N, --fmad=false,"
+        " -Xptxas=-dlcm=cg, -lineinfo, --extended-lambda, -D and -I of a folder of yours.",
+        "The toolkit's headers (<cuda.h>, <mma.h>, CUB) and inline PTX work; CUTLASS is not there.",
+        "The CUDA runtime is linked, the driver is not: get its functions by"
+        " cudaGetDriverEntryPointByVersion (template tma_tile). cuBLAS and cuDNN: through torch.",
+        "Registers, shared memory and spills of each kernel are in the answer's `build`.",
+    ]
+    return "BUILD (cuda)\n" + _listed(lines)
 
 
 def _streams() -> str:
-    return (
+    lines = [
         "Launch on the default stream (torch's current one) and return without waiting: a call's"
         " launches are queued before the clock starts, and the time is the device's. What waits inside"
-        " (.item(), .cpu(), synchronise) is timed with the host in it. Other streams must fork from and"
-        " join the default one by events before run returns. Return the CUDA error of the last launch"
-        " in C++ (0: fine)."
-    )
+        " (.item(), .cpu(), synchronise) is timed with the host in it.",
+        "Other streams must fork from and join the default one by events before run returns.",
+    ]
+    return "STREAMS AND CLOCK\n" + _listed(lines)
 
 
-def _life(definition: Definition, warmup_calls: int) -> str:
-    static = [name for name in definition.kernelarc.static_inputs if name in definition.inputs]
-    names = ", ".join(static)
-    seldom = (
-        f" {names}: static, changes seldom but does change. What you prepare from it must be keyed by"
-        " the tensor's `_version` (Python, torch) or made anew in each call."
-        if static
-        else ""
-    )
-    return (
+def _life(definition: Definition, warmup_calls: int, gpu: bool) -> str:
+    names = ", ".join(n for n in definition.kernelarc.static_inputs if n in definition.inputs)
+    keep = "workspaces, tables by shape"
+    keep += ", CUDA graphs and tensor maps (TMA) by pointer and shape" if gpu else ""
+    lines = [
         "Your code is loaded again and again in fresh processes. In each, every workload is first"
         f" called {warmup_calls} times or more untimed and checked, so compiling, tuning by shape and"
-        " allocating at load or in these calls is free. Tensors may come at the same addresses, rewritten:"
-        " keep nothing that depends on values." + seldom
-    )
+        " allocating at load or in these calls is free.",
+        f"Keep what does not depend on values: {keep}. Tensors may come at the same addresses with new"
+        " values.",
+    ]
+    if names:
+        lines.append(
+            f"{names}: static, changes seldom but does change. What you prepare from it must be keyed"
+            " by the tensor's `_version` (Python, torch) or made anew in each call."
+        )
+    return "WHAT MAY BE KEPT\n" + _listed(lines)

@@ -442,7 +442,9 @@ def _baselined(state: CampaignState, event: Event, body: Baselined) -> None:
     state.baselined.add(body.name)
     decision = body.result.decision if body.result is not None else None
     speedup = None if decision is None else decision.speedup
-    state.baselines.append(BaselineStep(body.name, speedup, body.detail))
+    ran = [] if body.result is None else body.result.workloads
+    times = {w.uuid: w.candidate_us for w in ran if w.candidate_us is not None}
+    state.baselines.append(BaselineStep(body.name, speedup, body.detail, times))
     if body.result is not None:
         _seed_times(state, body.result)
 

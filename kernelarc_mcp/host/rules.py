@@ -14,31 +14,35 @@ def rules_of(settings: CampaignSettings, weighted: bool) -> list[str]:
         "never": "view_snapshot shows your own submissions and your branch only.",
     }[settings.snapshots]
     mean = "weighted by `weight`" if weighted else "each counting alike"
+    band, delta = settings.parameters.band, settings.parameters.delta
     return [
-        "Every well-formed submission costs one attempt, whatever becomes of it; the same"
-        " request_id again costs nothing. There is no free trial: compile and check on a machine of"
-        " your own first, where you have one. What is judged is the text you send; nothing is read"
-        " from `workspace`.",
-        "REJECT: refused before it was measured, r stays. KEEP: confirmed faster than the record,"
-        " r is 0. ACCEPT: close to the record, it becomes your branch, r + 1. REVERT: wrong, or"
-        " not shown close, r + 1, and your workspace goes back to your branch.",
-        "Faster means: the mean over workloads of ln(record's time / candidate's time),"
-        f" {mean}; both run side by side in fresh processes, caches cold. KEEP: more than"
-        f" {settings.parameters.delta:g} % faster on the whole, and no workload shown more than"
-        f" {settings.parameters.band:g} % slower, proven by fresh measurements. `calibration` says"
-        " which gain can be proven here (resolution_percent; null until measured): make larger"
-        " steps than that.",
-        "Every timed output is checked, on new inputs, some of them unannounced and of other kinds."
-        " Results kept from earlier calls, work left for later, answers for known inputs only and"
-        " lower precision than `correctness` allows end as REVERT.",
-        "Not allowed (REJECT policy_forbidden): network, other processes' memory, killing processes,"
-        " timers and signals that wake a process, setting device clocks, raw system calls, walking"
-        " frames, replacing parts of the evaluator, torch switched to less than float32. The sandbox"
-        " shows the system, Python with torch, the compiler and a scratch folder. Subprocesses must"
-        " be gone and threads idle when run returns; at most `limits.threads` may compute.",
+        "Cost: every submission that gets a ticket costs one attempt, whatever becomes of it; a call"
+        " refused for its arguments, and the same request_id again, cost nothing. There is no free"
+        " trial: compile and check on a machine of your own first, where you have one. What is judged"
+        " is the text you send; `workspace` is never read.",
+        "Verdicts: REJECT: refused before its values were looked at, r stays. KEEP: confirmed faster"
+        f" than the record, r is 0. ACCEPT: shown no more than {band:g} % slower than the record, or"
+        " a gain that was not proven; it becomes your branch, r + 1. REVERT: wrong, slower or not"
+        " shown close, r + 1, and your branch stays.",
+        "Faster: the mean over workloads of ln(record's time / candidate's time),"
+        f" {mean}; both run side by side in fresh processes, caches cold. KEEP: proven more than"
+        f" {delta:g} % faster on the whole, and no workload shown more than {band:g} % slower."
+        " `calibration` (measured before the first verdict, null until then) says which gain can be"
+        " proven here, resolution_percent: make larger steps than that.",
+        "REVERT, since every timed output is checked on new inputs: results kept from earlier calls,"
+        " work left for later, answers for known inputs only, less precision than `correctness`"
+        " allows.",
+        "Also refused, REJECT in the very first call and REVERT later: input_modified, output_alias"
+        " (outputs share memory), out_of_bounds_write, timeout, limit_passed (memory, files,"
+        " processes), crashed, raised. REVERT: extra_process (a child alive after run),"
+        " too_many_threads (more than `limits.threads` compute).",
+        "REJECT policy_forbidden: network, other processes' memory, killing processes, timers and"
+        " signals that wake a process, setting device clocks, raw system calls, walking frames,"
+        " replacing parts of the guard, torch switched to less than float32. The sandbox shows the"
+        " system, Python with torch, the compiler and a scratch folder.",
         f"r counts ACCEPT and REVERT since your last KEEP or draft. At r = {settings.r_draft} you must"
-        " DRAFT: change the algorithm, DSL or layout, say which, and share at most"
-        f" {MAX_SIMILARITY:.0%} of your branch's text. {readable}",
+        " DRAFT: against your branch (`seed` until you have one) change the algorithm, DSL or layout,"
+        f" say which, and share at most {MAX_SIMILARITY:.0%} of its text. {readable}",
         f"At most {MAX_FILES} files and {MAX_BYTES // 1024} KiB of sources. The same source again,"
         " also with other comments or formatting, is REJECT duplicate.",
         f"Conclusions: summary up to {SUMMARY_CAP} characters, lesson up to {LESSON_CAP}; a win"

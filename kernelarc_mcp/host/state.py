@@ -128,6 +128,8 @@ class BaselineStep:
     name: str
     speedup: float | None
     detail: str
+    microseconds: dict[str, float] = field(default_factory=dict)
+    """Workload uuid -> its median beside the seed, where it was timed."""
 
 
 @dataclass

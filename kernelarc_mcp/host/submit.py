@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from kernelarc_guard.solution import NATIVE_LANGUAGES, Solution, SourceFile
+from kernelarc_mcp.host.calling import fills_outputs
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.envelope import Envelope, encode, file_ref, is_kept, open_envelope
 from kernelarc_mcp.host.errors import BadRequest, BudgetSpent, LedgerBroken, UnknownAgent
@@ -68,7 +69,9 @@ def register(writer: Writer, agent: str) -> None:
 
 def submit(campaign: Campaign, agent: str, candidate: Candidate) -> Ticket:
     """Charge an attempt and queue it, or settle it at once where the host's gate refuses it."""
-    proposal, contents = _proposal(candidate)
+    definition = campaign.problem.definition
+    arguments = len(definition.inputs) + len(definition.outputs)
+    proposal, contents = _proposal(candidate, arguments)
     with campaign.journal.writing() as writer:
         if agent in writer.state.agents and candidate.request_id:
             seen = writer.state.by_request.get((agent, candidate.request_id))
@@ -173,7 +176,7 @@ def _check_budget(writer: Writer, agent: str) -> None:
         )
 
 
-def _proposal(candidate: Candidate) -> tuple[Proposal, list[str]]:
+def _proposal(candidate: Candidate, arguments: int) -> tuple[Proposal, list[str]]:
     """Fill in what was left out; BadRequest for what no submission can hold."""
     _check_words(candidate)
     language = candidate.language or _language_of(candidate.filename)
@@ -182,6 +185,8 @@ def _proposal(candidate: Candidate) -> tuple[Proposal, list[str]]:
     if "::" not in entry:
         entry = f"{filename}::{entry}"
     files = [(filename, candidate.source), *candidate.files.items()]
+    file, _, function = entry.rpartition("::")
+    text = dict(files).get(file, "")
     binding = candidate.binding
     if not binding and language in NATIVE_LANGUAGES:
         headers = any("<tvm/ffi/" in content for _, content in files)
@@ -190,8 +195,8 @@ def _proposal(candidate: Candidate) -> tuple[Proposal, list[str]]:
         proposal = Proposal(
             language=language,
             entry_point=entry,
-            # That binding has no way to return a tensor, so nobody can mean anything else.
-            destination_passing=candidate.destination_passing or binding == "dlpack",
+            destination_passing=candidate.destination_passing
+            or fills_outputs(text, function, language, binding, arguments),
             binding=binding,
             cflags=candidate.cflags,
             cuda_cflags=candidate.cuda_cflags,

@@ -42,8 +42,8 @@ FileName = Annotated[
     str,
     Field(
         max_length=240,
-        description="Name of the entry file, such as `kernel.cpp`; empty: `kernel` with the "
-        "language's ending.",
+        description="Name of the entry file, such as `kernel.cpp`, `kernel.cu` or `kernel.py`; "
+        "empty: `kernel` with the language's ending.",
     ),
 ]
 Files = Annotated[

@@ -39,8 +39,8 @@ class SubmittingTools:
             str,
             Field(
                 max_length=50,
-                description="One of the brief's languages, such as `python`, `cpp` or `cuda`; empty: "
-                "by the ending of `filename`, python without one.",
+                description="One of the brief's languages; empty: by the ending of `filename`, python "
+                "without one.",
             ),
         ] = "",
         entry_point: Annotated[
@@ -50,32 +50,38 @@ class SubmittingTools:
         destination_passing: Annotated[
             bool,
             Field(
-                description="True: the function gets inputs, then outputs that it fills (C++ with "
-                "`dlpack`: always). False: it gets inputs and returns outputs."
+                description="Seldom needed: a function that takes the outputs too, or returns nothing "
+                "in C++, is seen to fill them. True says so where the text does not."
             ),
         ] = False,
         binding: Annotated[
             Literal["", "tvm-ffi", "dlpack"],
             Field(
-                description="How C++ is called (see the brief); empty: tvm-ffi where its headers are "
-                "included, else dlpack."
+                description="How C++ or CUDA C++ is called (see the brief); empty: tvm-ffi where its "
+                "headers are included, else dlpack."
             ),
         ] = "",
         cflags: Annotated[
-            Flags, Field(description="Extra flags for the C++ compiler, such as `-ffast-math`.")
+            Flags,
+            Field(description="Extra flags for the host's C++ compiler, such as `-ffast-math`."),
         ] = [],  # noqa: B006
         cuda_cflags: Annotated[
-            Flags, Field(description="Extra flags for nvcc, such as `--use_fast_math`; no -arch.")
+            Flags,
+            Field(description="CUDA C++ only: extra flags for nvcc, as in the brief; no -arch."),
         ] = [],  # noqa: B006
         ld_flags: Annotated[
-            Flags, Field(description="Linker flags: -lm, -fopenmp, -lpthread and a few more.")
+            Flags,
+            Field(
+                description="Seldom needed: -lm, -ldl, -lrt, -lpthread, -latomic, -lgomp, -lstdc++, "
+                "-fopenmp, -pthread, -static-libgcc, -static-libstdc++; no other library."
+            ),
         ] = [],  # noqa: B006
         algorithm: Annotated[
             Label,
             Field(description="Your algorithm in a few words, such as `two-pass`; for drafts."),
         ] = "",
         dsl: Annotated[
-            Label, Field(description="What it is written in, such as `torch` or `cpp`.")
+            Label, Field(description="What it is written in, such as `torch`, `triton` or `cuda`.")
         ] = "",
         layout: Annotated[
             Label, Field(description="How data lies in memory and is walked, in a few words.")
@@ -106,7 +112,7 @@ class SubmittingTools:
         """Submit one candidate kernel for judgement; costs one attempt whatever the verdict.
 
         Usually `source`, `summary` and `filename` are enough; the brief's `interface` says how the
-        code must look. A verdict takes seconds (refused, wrong) to minutes (KEEP): the answer has it
+        code must look, kernelarc://verdicts how to read the answer. A verdict takes seconds (refused, wrong) to minutes (KEEP): the answer has it
         if it came within wait_seconds (at most 50), else a ticket and state `queued` or `judging`:
         then call wait_submission with the ticket, do not submit again. Judging goes on if this call
         is cut off. Set request_id so that a retried call cannot be charged twice. While your

@@ -1,6 +1,7 @@
 """What get_brief says about writing a candidate: examples that compile, pages, and no trap left out."""
 
 import json
+import shutil
 import subprocess
 import sysconfig
 from collections.abc import Iterator
@@ -10,10 +11,13 @@ from typing import Any, Final
 import pytest
 from host_places import make_problem, make_settings
 
+from kernelarc_guard.definition import KernelArcKeys
 from kernelarc_guard.problem import Definition, Problem
+from kernelarc_guard.workload import Tolerance
 from kernelarc_mcp import machine
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.brief import ROOM
+from kernelarc_mcp.host.correctness import correctness_view
 from kernelarc_mcp.host.envelope import languages_of
 from kernelarc_mcp.host.errors import BadRequest
 from kernelarc_mcp.host.host import Host
@@ -49,6 +53,22 @@ def example(text: str, binding: str) -> str:
             break
         shown.append(line.removeprefix("    "))
     return "\n".join(shown).replace("{ ... }", "{}") + "\n"
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("binding", ["dlpack", "tvm-ffi"])
+def test_the_examples_of_a_gpu_brief_compile(tmp_path: Path, binding: str) -> None:
+    half = definition_of(
+        inputs={"x": {"shape": ["n"], "dtype": "bfloat16"}},
+        reference="def run(x):\n    return x.float()\n",
+    )
+    source = tmp_path / "example.cu"
+    source.write_text(example(interface_text(half, languages_of("cuda:0")), binding))
+    command = ["nvcc", "-std=c++17", "-cuda", "-isystem", str(HEADERS), str(source)]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "out")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr + source.read_text()
 
 
 @pytest.mark.parametrize("binding", ["dlpack", "tvm-ffi"])
@@ -87,6 +107,46 @@ def test_a_gpu_brief_speaks_of_streams_and_architecture_and_a_cpu_brief_does_not
 def test_a_gpu_campaign_offers_no_language_that_cannot_reach_its_memory() -> None:
     assert not {"cpp", "numpy"} & set(languages_of("cuda:0"))
     assert {"cuda", "triton", "python"} <= set(languages_of("cuda:0"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "said", "unsaid"),
+    [("bfloat16", "partial sums kept in 16 bits", "TF32"), ("float32", "TF32", "FP8")],
+)
+def test_which_precision_is_refused_is_said_for_the_problems_own_types(
+    dtype: str, said: str, unsaid: str
+) -> None:
+    means = correctness_view(KernelArcKeys(), {dtype}, {dtype}).means
+    assert said in means and unsaid not in means and "Integer outputs" not in means
+    assert "Integer outputs" in correctness_view(KernelArcKeys(), {dtype}, {"int64"}).means
+
+
+def test_a_new_agent_is_led_through_lens_and_memory_to_its_first_candidate(
+    tmp_path: Path,
+) -> None:
+    Host.create(tmp_path / "campaign", make_settings(), make_problem(), None)
+    host = Host.open(tmp_path / "campaign")
+    brief = host.brief("ada")
+    assert brief.next_step.index("get_strategy_lens") < brief.next_step.index("read_memory")
+    assert "submit_candidate" not in brief.next_step
+    assert "read_memory" in host.lens("ada").next_step
+    assert "get_strategy_lens" not in host.lens("ada").next_step
+    assert "call submit_candidate" in host.memory("ada").next_step
+    host.close()
+
+
+def test_what_all_workloads_are_held_to_is_said_once(tmp_path: Path) -> None:
+    problem = make_problem()
+    other = problem.workloads[0].model_copy(
+        update={"uuid": "loose", "tolerance": Tolerance(max_atol=1.0)}
+    )
+    mixed = Problem(definition=problem.definition, workloads=[*problem.workloads, other])
+    Host.create(tmp_path / "campaign", make_settings(), mixed, None)
+    host = Host.open(tmp_path / "campaign")
+    brief = host.brief("ada")
+    assert brief.tolerance is None
+    assert all(one.tolerance is not None for one in brief.workloads)
+    host.close()
 
 
 def test_static_inputs_are_named_with_how_to_key_what_is_made_of_them() -> None:

@@ -130,7 +130,7 @@ def test_a_workspace_that_cannot_be_restored_does_not_stop_the_dispatcher(
         workspace.write_text("a file in its place")
         judge_all(folder, guard)
         assert host.submission("bob", following).verdict == "ACCEPT"
-        assert "view_snapshot shows them" in host.brief("ada").next_step
+        assert "view_snapshot shows its files" in host.brief("ada").next_step
 
 
 def test_the_plateau_forces_a_draft_that_must_be_new(tmp_path: Path, guard: str) -> None:
