@@ -66,7 +66,7 @@ def test_a_workload_that_cannot_be_judged_is_refused(
 
 
 def test_of_more_workloads_than_can_be_judged_a_spread_by_size_is(tmp_path: Path) -> None:
-    many = [{**WORKLOAD, "uuid": f"w{n}", "axes": {"n": 1 + n * 7 % 301}} for n in range(301)]
+    many = [{**WORKLOAD, "uuid": f"w{n}", "axes": {"n": 1 + n * 11 % 301}} for n in range(301)]
     assert len(read_problem(write_problem(tmp_path, None, many[:190])).workloads) == 190
     problem = read_problem(write_problem(tmp_path, None, many))
     sizes = sorted(one.axes["n"] for one in problem.workloads)
