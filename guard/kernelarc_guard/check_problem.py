@@ -10,6 +10,7 @@ import torch
 from kernelarc_guard.constants import constant_inputs, equal_inputs
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import torch_dtype
+from kernelarc_guard.formats.needs import with_need
 from kernelarc_guard.forms import FormError
 from kernelarc_guard.inputs import InputError, Value, make_inputs, redrawn
 from kernelarc_guard.oracle import Answer, Oracle, OracleError
@@ -48,7 +49,8 @@ def check_problem(
         notes += _depends_on_inputs(problem, oracle, workloads)
         notes += _constant_inputs(problem, oracle, workloads[0])
     except (OracleError, InputError) as error:
-        raise ProblemError(f"definition.json: {error}") from None
+        said = with_need(error, problem.definition.reference, place)
+        raise ProblemError(f"definition.json: {said}") from None
     return [*oracle.observations, *notes]
 
 
@@ -59,7 +61,8 @@ def _tried_thriftily(problem: Problem, place: str) -> list[str]:
             raise ProblemError("kernelarc.compared_as: not with tensors as large as this device")
         check_problem_thriftily(problem, oracle)
     except (OracleError, InputError) as error:
-        raise ProblemError(f"definition.json: {error}") from None
+        said = with_need(error, problem.definition.reference, place)
+        raise ProblemError(f"definition.json: {said}") from None
     return [*oracle.observations, NOTE]
 
 

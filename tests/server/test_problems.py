@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from problem_folders import DEFINITION, WORKLOAD, changed, write_problem
 
+from kernelarc_guard.check_problem import check_problem
 from kernelarc_guard.formats.documents import Documents
 from kernelarc_guard.formats.flashinfer import create_set
 from kernelarc_guard.formats.needs import needs_gpu
 from kernelarc_guard.formats.trying import run_once
-from kernelarc_guard.problem import read_problem
+from kernelarc_guard.problem import ProblemError, read_problem
 from kernelarc_mcp.cli.main import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -85,6 +86,8 @@ def test_a_reference_that_needs_a_gpu_says_so(tmp_path: Path) -> None:
     write_problem(tmp_path, changed(DEFINITION, "reference", moved))
     with pytest.raises(ValueError, match=r"it moves tensors to a GPU \(.cuda\(\)\): it needs CUDA"):
         run_once(read_problem(tmp_path))
+    with pytest.raises(ProblemError, match=r"raised .*it needs CUDA, --device cuda:0"):
+        check_problem(read_problem(tmp_path))
     for source, says in (
         ("import triton.language as tl", "triton"),
         ("from cupy import asarray", "cupy"),

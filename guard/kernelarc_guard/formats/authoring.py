@@ -19,7 +19,7 @@ from kernelarc_guard.formats.documents import Documents
 from kernelarc_guard.formats.function_problem import from_function
 from kernelarc_guard.formats.kernelbench import NEEDED, from_module, is_kernelbench
 from kernelarc_guard.formats.module_source import NotUsable, find
-from kernelarc_guard.formats.needs import needs_gpu
+from kernelarc_guard.formats.needs import with_need
 from kernelarc_guard.formats.selection import elements
 from kernelarc_guard.formats.tolerances import propose
 from kernelarc_guard.formats.writing import write_folder
@@ -59,7 +59,7 @@ def author(request: Request) -> Answer:
             notes += check_problem(problem, request.device)
             shutil.move(folder, target)
     except (NotUsable, ProblemError, ValueError) as error:
-        return Answer(error=_said(str(error), reference, request.device), notes=notes)
+        return Answer(error=with_need(error, reference, request.device), notes=notes)
     except OSError as error:
         return Answer(error=f"{target}: cannot be written: {error.strerror}", notes=notes)
     return Answer(name=problem.definition.name, notes=notes)
@@ -94,11 +94,6 @@ def _steady(problem: Problem, request: Request) -> None:
                 f"output {name} is another each time for the same inputs: does it draw random numbers "
                 "(dropout is switched off by --eval)?"
             )
-
-
-def _said(error: str, reference: str, device: str) -> str:
-    why = needs_gpu(reference) if device == "cpu" else ""
-    return f"{error} ({why}: try --device cuda:0)" if why else error
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import io
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -121,7 +122,8 @@ def parameters(function: Any) -> list[inspect.Parameter] | None:
 
 def replaced(text: str, settings: dict[str, Any]) -> str:
     """Return a module's text with literals assigned at its top level replaced; NotUsable if none is."""
-    lines = text.splitlines(keepends=True)
+    # Lines as Python counts them: a form feed ends none.
+    lines = io.StringIO(text, newline="").readlines()
     places: dict[str, ast.expr] = {}
     for node in pyast.parse(text).body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:

@@ -40,3 +40,9 @@ def needs_gpu(reference: str) -> str:
             if node.value == "cuda" or node.value.startswith("cuda:"):
                 return "it names the device cuda"
     return ""
+
+
+def with_need(error: object, reference: str, place: str) -> str:
+    """Return an error of a reference, with what it may need where it ran on the CPU."""
+    why = needs_gpu(reference) if place == "cpu" else ""
+    return f"{error} ({why}: it needs CUDA, --device cuda:0)" if why else str(error)

@@ -15,7 +15,7 @@ from typing import Final
 
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import is_float
-from kernelarc_guard.formats.needs import needs_gpu
+from kernelarc_guard.formats.needs import with_need
 from kernelarc_guard.formats.selection import elements
 from kernelarc_guard.inputs import InputError, make_inputs
 from kernelarc_guard.oracle import Oracle, OracleError
@@ -53,9 +53,8 @@ def run_once(problem: Problem, place: str = "cpu") -> str:
         at = ", ".join(f"{name}={length}" for name, length in workload.axes.items())
         return f"{'; '.join(seen)} at {at or 'its only lengths'}"
     assert first is not None
-    why = needs_gpu(problem.definition.reference) if place == "cpu" else ""
     said = f"workload {smallest.uuid}: {first}"
-    raise ValueError(f"{said} ({why}: it needs CUDA)" if why else said)
+    raise ValueError(with_need(said, problem.definition.reference, place))
 
 
 def _cut_down(definition: Definition, workload: Workload) -> Iterator[Workload]:
