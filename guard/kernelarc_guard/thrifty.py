@@ -13,7 +13,7 @@ import torch
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.inputs import Value, make_inputs
 from kernelarc_guard.problem import Problem, ProblemError
-from kernelarc_guard.tolerance import MODES, Comparison, compare
+from kernelarc_guard.tolerance import Comparison, compare, mode_of
 
 if TYPE_CHECKING:
     from kernelarc_guard.arm import Arm
@@ -123,7 +123,7 @@ def judged(
 ) -> Comparison:
     """Compare piece by piece, so that nothing of the outputs' size is made beside them."""
     definition, tolerance = problem.definition, problem.workloads[workload].tolerance
-    needed = MODES[definition.kernelarc.tolerance].ratio(tolerance)
+    needed = mode_of(definition).ratio(tolerance)
     # What one piece may not decide: how many elements of a whole output match.
     lenient = tolerance.model_copy(update={"required_matched_ratio": 0.0})
     worst: Comparison | None = None

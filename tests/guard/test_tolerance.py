@@ -79,6 +79,17 @@ def test_flashinfer_accepts_either_bound() -> None:
     assert _compare(torch.tensor([0.1105, 100.0]), wanted, tolerance, "strict").ok
 
 
+def test_flashinfer_wants_less_of_mixtures_of_experts() -> None:
+    wanted = torch.ones(100, dtype=torch.float64)
+    got = wanted.float()
+    got[:5] = 3.0
+    experts = _definition(mode="flashinfer").model_copy(update={"op_type": "moe"})
+    assert not _compare(got, wanted, mode="flashinfer").ok
+    assert compare({"y": got}, {"y": wanted}, TIGHT, experts).ok
+    got[5] = 3.0
+    assert not compare({"y": got}, {"y": wanted}, TIGHT, experts).ok
+
+
 def test_the_cap_holds_for_elements_the_ratio_forgives() -> None:
     tolerance = TIGHT.model_copy(update={"max_error_cap": 5.0})
     wanted = torch.ones(100, dtype=torch.float64)
