@@ -66,7 +66,7 @@ def build_server(
         token_verifier=None if agent else CampaignTokens(host),
         auth=None if agent else header_only(),
     )
-    add_resources(server, reading, submitting)
+    add_resources(server, host, reading, submitting)
     add_prompts(server)
     server.custom_route("/health", methods=["GET"])(_health)
     return server

@@ -12,7 +12,9 @@ from kernelarc_mcp.host.correctness import correctness_view, limits_view, tolera
 from kernelarc_mcp.host.envelope import languages_of
 from kernelarc_mcp.host.errors import BadRequest, UnknownAgent
 from kernelarc_mcp.host.events import AgentAdded
-from kernelarc_mcp.host.guides import INDEX_URI, courses_for, templates
+from kernelarc_mcp.host.fitting import fitting_templates
+from kernelarc_mcp.host.glossary import URI as VERDICTS_URI
+from kernelarc_mcp.host.guides import INDEX_URI, courses_for
 from kernelarc_mcp.host.interface import interface_text
 from kernelarc_mcp.host.lenses import backend_of, read_lens
 from kernelarc_mcp.host.rules import rules_of
@@ -115,6 +117,7 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
     with campaign.journal.reading() as state:
         standing = standing_of(state, agent)
         eligible = state.campaign.settings.lenses
+        operator_class = state.campaign.operator_class
         wanted = name or standing.lens
         now, workspace = campaign.journal.now(), str(campaign.workspace(agent))
         step = next_step(state, agent, now, workspace, "lens" if wanted == standing.lens else "")
@@ -133,12 +136,12 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
             MoveView(depth=move.depth, do=move.do, when=move.when)
             for move in lens.moves_on(backend)
         ],
-        patterns=lens.patterns,
-        notes=lens.notes_on(backend),
+        patterns=lens.patterns_on(backend),
+        notes=lens.notes_on(backend, describe_device(campaign.settings.device)),
         templates=[
             LinkView(uri=one.uri, title=one.shows)
-            for one in map(templates().__getitem__, lens.templates)
-            if one.runs_on(backend)
+            for one in fitting_templates(operator_class, campaign.settings.device)
+            if one.name in lens.templates
         ],
         eligible=eligible,
         next_step=step,
@@ -148,7 +151,11 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
 def _reading(operator_class: str, device: str) -> list[LinkView]:
     courses = courses_for(operator_class, device)
     links = [LinkView(uri=page.uri, title=page.title) for page in courses]
-    return [LinkView(uri=INDEX_URI, title="What there is to read"), *links]
+    return [
+        LinkView(uri=VERDICTS_URI, title="How to read a verdict: example, reason codes, words"),
+        LinkView(uri=INDEX_URI, title="What there is to read"),
+        *links,
+    ]
 
 
 def _tensor(name: str, spec: TensorSpec) -> TensorView:

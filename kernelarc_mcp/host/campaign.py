@@ -67,7 +67,11 @@ def create_campaign(
         raise CampaignError(f"the seed solves {seed.definition}, the problem is {definition.name}")
     if folder.is_dir() and any(folder.iterdir()):
         raise CampaignError(f"{folder}: not empty; a campaign needs a directory of its own")
-    lenses = settings.lenses or eligible_lenses(definition.operator_class, settings.device)
+    lenses = settings.lenses or eligible_lenses(
+        definition.operator_class,
+        settings.device,
+        strict=definition.kernelarc.tolerance == "strict",
+    )
     for lens in lenses:
         read_lens(lens)
     reference = reference_solution(definition)

@@ -1,5 +1,6 @@
 """The strategy lenses, and which of them an operator class may use on a backend."""
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +22,11 @@ _TARGETS: Final[dict[Backend, tuple[Target, ...]]] = {
     "cpu": ("cpu",),
     "cuda": ("cuda", "hopper", "blackwell"),
 }
+_NAMES: Final[dict[Target, re.Pattern[str]]] = {
+    "hopper": re.compile(r"\bG?H(?:100|200|800|20)\b"),
+    "blackwell": re.compile(r"\bG?B(?:100|200|300)\b|RTX PRO .* Blackwell"),
+}
+"""A generation -> what its GPUs are called."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The safe loader in C where there is one: a server reads all lenses when it starts."""
 _ELIGIBILITY: Final = "eligibility"
@@ -48,6 +54,19 @@ class Move(Model):
     """The only backend it is for; None: every one."""
 
 
+class Pattern(Model):
+    """Short code, or a rule of thumb."""
+
+    text: Sentence
+    backend: Backend | None = None
+    """The only backend it is for; None: every one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, value: Any) -> Any:
+        return {"text": value} if isinstance(value, str) else value
+
+
 class Lens(Model):
     """One strategy: what to try, when it pays and when it is a trap."""
 
@@ -56,6 +75,8 @@ class Lens(Model):
     intent: Sentence
     restrict: dict[Backend, list[Name]] = {}
     """Backend -> the only operator classes the lens is for; a backend not named: every class."""
+    loose: dict[Backend, list[Name]] = {}
+    """Backend -> operator classes it is only for where the tolerance is not `strict`."""
     roofline: Region
     """Which limit the kernel must be near."""
     shapes: Region
@@ -63,7 +84,7 @@ class Lens(Model):
     trap_when: list[Sentence] = Field(min_length=3)
     moves: list[Move] = Field(min_length=5)
     """From cheap to deep."""
-    patterns: list[Sentence] = Field(min_length=2)
+    patterns: list[Pattern] = Field(min_length=2)
     templates: list[Name] = Field(min_length=2, max_length=4)
     """Files of `strategies/templates` that show a pattern whole."""
     notes: dict[Target, list[Sentence]]
@@ -84,9 +105,18 @@ class Lens(Model):
         """Return the ladder for a backend."""
         return [move for move in self.moves if move.backend in (None, backend)]
 
-    def notes_on(self, backend: Backend) -> list[str]:
-        """Return the notes for a backend, each with what it is about."""
-        return [f"{target}: {note}" for target in _TARGETS[backend] for note in self.notes[target]]
+    def patterns_on(self, backend: Backend) -> list[str]:
+        """Return the patterns for a backend."""
+        return [one.text for one in self.patterns if one.backend in (None, backend)]
+
+    def notes_on(self, backend: Backend, machine: str = "") -> list[str]:
+        """Return the notes for a backend, each with what it is about.
+
+        Where the name of the `machine` tells a GPU's generation, those of others are left out.
+        """
+        known = next((one for one, names in _NAMES.items() if names.search(machine)), None)
+        targets = [one for one in _TARGETS[backend] if known in (None, one) or one not in _NAMES]
+        return [f"{target}: {note}" for target in targets for note in self.notes[target]]
 
 
 class Eligibility(Model):
@@ -94,6 +124,8 @@ class Eligibility(Model):
 
     classes: dict[Name, Annotated[list[str], Field(min_length=1)]]
     """Operator class -> its lenses in the order in which they are handed out."""
+    backends: dict[Backend, dict[Name, list[str]]] = {}
+    """Backend -> operator class -> the same lenses in the order they have there."""
     aliases: dict[Name, Name]
     """Another name -> the class."""
 
@@ -104,6 +136,13 @@ class Eligibility(Model):
         for operator_class, lenses in self.classes.items():
             if len(set(lenses)) != len(lenses):
                 raise ValueError(f"classes.{operator_class}: a lens occurs twice")
+        for backend, orders in self.backends.items():
+            for operator_class, lenses in orders.items():
+                if sorted(lenses) != sorted(self.classes.get(operator_class, [])):
+                    raise ValueError(
+                        f"backends.{backend}.{operator_class}: expected the lenses of the class,"
+                        " in another order"
+                    )
         for alias, operator_class in self.aliases.items():
             if alias in self.classes or operator_class not in self.classes:
                 raise ValueError(f"aliases.{alias}: expected another name of one of the classes")
@@ -131,16 +170,21 @@ def read_lens(name: str) -> Lens:
     return load_lens(data_dir("strategies"), name)
 
 
-def eligible_lenses(operator_class: str, device: str) -> list[str]:
-    """Return the lenses for an operator class on a device, in the order they are handed out."""
+def eligible_lenses(operator_class: str, device: str, *, strict: bool = False) -> list[str]:
+    """Return the lenses for an operator class on a device, in the order they are handed out.
+
+    With `strict` those are left out that a strict tolerance leaves nothing to do.
+    """
     folder = data_dir("strategies")
     table = load_eligibility(folder)
     known, backend = table.class_of(operator_class), backend_of(device)
-    return [
-        name
-        for name in table.classes[known]
-        if known in load_lens(folder, name).restrict.get(backend, [known])
-    ]
+    found = []
+    for name in table.backends.get(backend, {}).get(known, table.classes[known]):
+        lens = load_lens(folder, name)
+        useless = strict and known in lens.loose.get(backend, [])
+        if known in lens.restrict.get(backend, [known]) and not useless:
+            found.append(name)
+    return found
 
 
 @lru_cache(maxsize=64)

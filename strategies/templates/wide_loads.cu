@@ -38,6 +38,7 @@ __global__ void __launch_bounds__(kThreads) wide(const float* x, float* y, int64
 
 // x and y on the device, both 16-byte aligned; a row that starts elsewhere needs the scalar path.
 extern "C" int wide_loads(const float* x, float* y, int64_t n) {
+  if (n == 0) return 0;  // an empty grid is an error
   const int64_t each = int64_t{kThreads} * kLoads * 4;
   wide<<<static_cast<unsigned>((n + each - 1) / each), kThreads>>>(x, y, n);
   return cudaGetLastError();

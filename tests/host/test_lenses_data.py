@@ -41,7 +41,7 @@ def test_there_are_eight_lenses_and_each_is_used_by_some_class() -> None:
 
 
 def test_the_texts_of_a_lens_differ_and_a_move_says_what_to_see_first(lens: Lens) -> None:
-    texts = [*lens.pays_when, *lens.trap_when, *lens.patterns]
+    texts = [*lens.pays_when, *lens.trap_when, *(one.text for one in lens.patterns)]
     texts += [text for move in lens.moves for text in (move.do, move.when)]
     texts += [note for notes in lens.notes.values() for note in notes]
     assert len(set(texts)) == len(texts)
@@ -107,8 +107,8 @@ def test_the_class_of_every_problem_we_ship_is_named_in_the_map(name: str) -> No
 @pytest.mark.parametrize(
     ("operator_class", "first"),
     [
-        ("gemm", "memory-layout"),
-        ("matmul", "memory-layout"),
+        ("gemm", "library-autotuning"),
+        ("matmul", "library-autotuning"),
         ("gemm_epilogue", "library-autotuning"),
         ("fp8_gemm_block_scaled", "low-precision"),
         ("gqa_decode", "algorithm-substitution"),
@@ -120,6 +120,33 @@ def test_the_class_of_every_problem_we_ship_is_named_in_the_map(name: str) -> No
 )
 def test_a_class_starts_with_the_lens_that_fits_its_limit(operator_class: str, first: str) -> None:
     assert eligible_lenses(operator_class, "cuda:0")[0] == first
+
+
+def test_the_order_may_differ_by_backend() -> None:
+    assert eligible_lenses("gemm", "cpu")[0] == "memory-layout"
+    assert set(eligible_lenses("gemm", "cpu")) == set(eligible_lenses("gemm", "cuda:0"))
+
+
+def test_a_strict_tolerance_leaves_no_lower_precision_to_products_on_a_gpu() -> None:
+    assert "low-precision" in eligible_lenses("gemm", "cuda:0")
+    assert "low-precision" not in eligible_lenses("gemm", "cuda:0", strict=True)
+    for operator_class, device in (("gemm", "cpu"), ("quantized_gemm", "cuda:0")):
+        assert "low-precision" in eligible_lenses(operator_class, device, strict=True)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_patterns_of_the_other_backend_are_left_out(lens: Lens, backend: Backend) -> None:
+    other = {one.text for one in lens.patterns if one.backend not in (None, backend)}
+    assert not other & set(lens.patterns_on(backend))
+    assert lens.patterns_on(backend)
+
+
+def test_notes_are_about_the_generation_that_the_machine_names(lens: Lens) -> None:
+    hopper = "\n".join(lens.notes_on("cuda", "NVIDIA H200"))
+    blackwell = "\n".join(lens.notes_on("cuda", "NVIDIA GB200"))
+    assert "hopper: " in hopper and "blackwell: " not in hopper
+    assert "blackwell: " in blackwell and "hopper: " not in blackwell
+    assert lens.notes_on("cuda", "not known here") == lens.notes_on("cuda")
 
 
 def test_hand_written_gpu_instructions_are_for_gemm_like_operators_only() -> None:
@@ -189,9 +216,16 @@ def test_a_malformed_lens_is_refused_with_file_field_and_fault(
         ({"aliases": None}, "aliases: Field required"),
         ({"classes": {"gemm": ["memory-layout"]}}, "classes.other: missing"),
         ({"classes": {"other": []}}, "classes.other: List should have at least 1 item"),
-        ({"classes": {"other": ["magic"]}, "aliases": {}}, "other: there is no lens 'magic'"),
         (
-            {"classes": {"other": ["memory-layout"] * 2}, "aliases": {}},
+            {"classes": {"other": ["magic"]}, "backends": {}, "aliases": {}},
+            "other: there is no lens 'magic'",
+        ),
+        (
+            {"backends": {"cuda": {"gemm": ["memory-layout"]}}},
+            "backends.cuda.gemm: expected the lenses of the class",
+        ),
+        (
+            {"classes": {"other": ["memory-layout"] * 2}, "backends": {}, "aliases": {}},
             "classes.other: a lens occurs twice",
         ),
         ({"aliases": {"mm": "gem"}}, "aliases.mm: expected another name of one of the classes"),
