@@ -33,7 +33,18 @@ from kernelarc_mcp.report import Report, read_report
 from kernelarc_mcp.skill import DESCRIPTION
 
 COMMAND = [sys.executable, "-P", "-m", "kernelarc_mcp"]
-TOOLS = 9
+TOOLS = frozenset(
+    {
+        "get_brief",
+        "get_strategy_lens",
+        "read_memory",
+        "submit_candidate",
+        "wait_submission",
+        "write_conclusion",
+        "view_leaderboard",
+    }
+)
+"""What the script calls."""
 LIMIT_SECONDS = 1500.0
 ENDED = "KernelArc optimises one kernel"
 """How the server's instructions begin."""
@@ -214,7 +225,7 @@ def faults_of(agent: Agent, report: Report) -> list[str]:
     expected: dict[str, bool] = {
         f"ended with status {agent.status}": agent.status == 0,
         f"came only to {tried[-1:]}": part.ended,
-        f"was offered {len(part.tools)} tools": len(part.tools) == TOOLS,
+        f"was not offered {sorted(TOOLS - part.tools)}": part.tools >= TOOLS,
         f"was charged {len(rows)} attempts": len(rows) == ATTEMPTS,
         f"got {verdicts}": verdicts[:1] == ["REJECT"] and all(verdicts),
         "never waited with a ticket": "wait_submission" in tried,

@@ -51,10 +51,17 @@ def _claude(door: Door) -> Form:
     entry = _plain(door, "${%s}") | {"timeout": CALL_SECONDS * 1000}
     # A url without its type is taken for a server to be started.
     entry = {"type": "stdio" if isinstance(door, StdioDoor) else "http"} | entry
+    settings = ".claude/settings.local.json"
+    patience: list[Change] = []
+    if isinstance(door, StdioDoor):
+        # `claude -p` asks its model after 5 s, with or without the server's tools.
+        milliseconds = str(START_SECONDS * 1000)
+        patience = [JsonEntry(settings, ("env", "MCP_CONNECT_TIMEOUT_MS"), milliseconds)]
     return Form(
         [
             JsonEntry(".mcp.json", ("mcpServers", SERVER), entry),
-            JsonMember(".claude/settings.local.json", "enabledMcpjsonServers", SERVER),
+            JsonMember(settings, "enabledMcpjsonServers", SERVER),
+            *patience,
             Whole(f".claude/skills/{SERVER}/SKILL.md", skill_text()),
         ],
         [
@@ -72,7 +79,12 @@ def _codex(door: Door) -> Form:
         values = {"command": door.command, "args": door.args}
     else:
         values = {"url": door.url, "bearer_token_env_var": TOKEN_VARIABLE}
-    values |= {"startup_timeout_sec": START_SECONDS, "tool_timeout_sec": CALL_SECONDS}
+    # Required: else a session begins without a server that is slow to start, and without a word.
+    values |= {
+        "required": True,
+        "startup_timeout_sec": START_SECONDS,
+        "tool_timeout_sec": CALL_SECONDS,
+    }
     if isinstance(door, StdioDoor):
         values["env"] = door.env
     return Form(
