@@ -8,6 +8,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.mcpserver.resources import TextResource
 
 from kernelarc_guard.model import Model
+from kernelarc_mcp.host.envelope import languages_of
 from kernelarc_mcp.host.errors import HostError, UnknownTicket
 from kernelarc_mcp.host.fitting import fitting_pages, fitting_templates
 from kernelarc_mcp.host.glossary import URI as VERDICTS_URI
@@ -22,6 +23,8 @@ from kernelarc_mcp.host.guides import (
     templates,
 )
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.interface import URI as INTERFACE_URI
+from kernelarc_mcp.host.interface import interface_text
 from kernelarc_mcp.tools import ReadingTools, SubmittingTools
 
 BOARD = "kernelarc://board"
@@ -71,8 +74,20 @@ def add_guides(server: MCPServer[Any], host: Host) -> None:
     """
     settings = host.campaign.settings
     operator_class = host.campaign.problem.definition.operator_class
+    languages = languages_of(settings.device)
+    interface = interface_text(
+        host.campaign.problem.definition, languages, settings.schedule.warmup_calls
+    )
     courses = fitting_pages(operator_class, settings.device)
     patterns = fitting_templates(operator_class, settings.device)
+    _add(
+        server,
+        INTERFACE_URI,
+        "interface",
+        "How run is called and compiled",
+        "All of the brief's `interface`, and the binding tvm-ffi.",
+        interface,
+    )
     _add(
         server,
         VERDICTS_URI,

@@ -15,7 +15,12 @@ from kernelarc_mcp.host.events import AgentAdded
 from kernelarc_mcp.host.fitting import fitting_templates
 from kernelarc_mcp.host.glossary import URI as VERDICTS_URI
 from kernelarc_mcp.host.guides import INDEX_URI, courses_for
-from kernelarc_mcp.host.interface import interface_text
+from kernelarc_mcp.host.interface import (
+    ELSEWHERE,
+    LESS,
+    interface_sections,
+    shorter_interface,
+)
 from kernelarc_mcp.host.lenses import backend_of, read_lens
 from kernelarc_mcp.host.rules import rules_of
 from kernelarc_mcp.host.settings import NAME
@@ -26,8 +31,10 @@ from kernelarc_mcp.lens_views import LinkView, MoveView, RegionView
 from kernelarc_mcp.machine import describe_device
 from kernelarc_mcp.views import Brief, LensView, TensorView, ToleranceView, WorkloadView
 
-ROOM: Final = 11_500
-"""Characters an answer should fit in: clients that cut do so from about 12,000 on, in the middle."""
+ROOM: Final = 9_900
+"""Characters an answer should fit in: some clients cut from 10,000 on, in the middle."""
+MOST: Final = 11_900
+"""What it fits in also for a problem that needs more to be told."""
 FEWEST: Final = 2
 """Workloads that are shown however long the rest is."""
 
@@ -66,6 +73,7 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
     register_agent(campaign, agent)
     definition, settings = campaign.problem.definition, campaign.settings
     languages = languages_of(settings.device)
+    sections = interface_sections(definition, languages, settings.schedule.warmup_calls)
     workspace = str(campaign.workspace(agent))
     with campaign.journal.reading() as state:
         now = campaign.journal.now()
@@ -88,7 +96,7 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
             workloads_in_all=len(known),
             next_workload=None,
             languages=list(languages),
-            interface=interface_text(definition, languages, settings.schedule.warmup_calls),
+            interface=shorter_interface(sections, ELSEWHERE),
             correctness=correctness_view(
                 definition.kernelarc,
                 {spec.dtype for spec in tensors},
@@ -103,6 +111,7 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
             reading=_reading(state.campaign.operator_class, settings.device),
             next_step=next_step(state, agent, now, workspace, "brief"),
         )
+    whole = _within(whole, sections, views[first_workload : first_workload + FEWEST])
     end = first_workload + _fitting(whole, views[first_workload:])
     return whole.model_copy(
         update={
@@ -192,6 +201,17 @@ def _workloads(
         )
         for workload, weight in zip(problem.workloads, problem.weights(), strict=True)
     ]
+
+
+def _within(whole: Brief, sections: dict[str, str], views: list[WorkloadView]) -> Brief:
+    """Leave sections to the resource where the brief is too long with these workloads."""
+    room = MOST - sum(len(view.model_dump_json()) + 1 for view in views)
+    for count in range(1, len(LESS) + 1):
+        if len(whole.model_dump_json()) <= room:
+            break
+        interface = shorter_interface(sections, {*ELSEWHERE, *LESS[:count]})
+        whole = whole.model_copy(update={"interface": interface})
+    return whole
 
 
 def _fitting(whole: Brief, views: list[WorkloadView]) -> int:

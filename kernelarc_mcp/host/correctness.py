@@ -39,9 +39,8 @@ _NARROW: Final = (
 )
 _INTEGERS: Final = " Integer outputs get no relative tolerance."
 _VALUES: Final = (
-    " NaN and infinity must stand where the expected ones do. Shapes are those of `workloads`, no"
-    " others; values are also drawn scaled, shifted, signed, with outliers, constant within rows and"
-    " the like where the problem allows it."
+    " NaN and infinity must stand where the expected ones do. Shapes are those of `workloads` alone;"
+    " values are also drawn scaled, shifted, signed, with outliers or constant within rows."
 )
 _BITWISE: Final = " The same inputs must give the same bits again."
 _ANY_BITS: Final = " Bits may differ from call to call."
@@ -78,10 +77,7 @@ def limits_view(problem: Problem, schedule: Schedule, device: str) -> LimitsView
     if device.startswith("cpu"):
         memory = f"{mib} MiB of address space, each process and the compiler"
     else:
-        memory = (
-            f"the compiler {mib} MiB of address space; on the device what the problem's tensors and the"
-            " guard's checks leave"
-        )
+        memory = f"compiler {mib} MiB; on the device what the problem's tensors and the guard's checks leave"
     return LimitsView(
         call_seconds=schedule.call_seconds,
         load_seconds=schedule.start_seconds,

@@ -1,5 +1,6 @@
 """How a solution is called in each language and style, with a minimal example; for `get_brief`."""
 
+from collections.abc import Collection
 from typing import Final
 
 from kernelarc_guard.compile_flags import DEFAULT
@@ -23,20 +24,45 @@ _HEADERS: Final = {"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"}
 _GPU_ELEMENTS: Final = _ELEMENTS | {"float16": "__half", "bfloat16": "__nv_bfloat16"}
 
 
+URI: Final = "kernelarc://interface"
+"""Where all of it is read."""
+ELSEWHERE: Final = ("TVM-FFI",)
+"""Sections that a brief leaves to the resource."""
+LESS: Final = ("PYTHON", "BUILD", "STREAMS", "C++")
+"""Those it leaves to it too where a problem needs the room, in this order."""
+
+
 def interface_text(
     definition: Definition, languages: tuple[str, ...], warmup_calls: int = 2
 ) -> str:
     """Return how `run` is called for this problem, what is compiled how, and how long it lives."""
+    return "\n\n".join(interface_sections(definition, languages, warmup_calls).values()) + "\n"
+
+
+def shorter_interface(sections: dict[str, str], without: Collection[str]) -> str:
+    """Return the text without some sections; it ends with where these are."""
+    kept = [text for name, text in sections.items() if name not in without]
+    names = ", ".join(name for name in sections if name in without)
+    return "\n\n".join([*kept, f"MORE in `{URI}`: {names}."])
+
+
+def interface_sections(
+    definition: Definition, languages: tuple[str, ...], warmup_calls: int = 2
+) -> dict[str, str]:
+    """Return the same by the name of each section, in order."""
     inputs, outputs = list(definition.inputs), list(definition.outputs)
     gpu = "cuda" in languages
-    parts = [_sending(languages, gpu), _python(definition, inputs, outputs, gpu)]
-    parts.append(_dlpack(definition, inputs, outputs, gpu))
-    parts.append(_tvm_ffi(inputs, outputs, gpu))
-    parts.append(_compiled_for_gpu() if gpu else _compiled_for_cpu())
+    sections = {
+        "WHAT TO SEND": _sending(languages, gpu),
+        "PYTHON": _python(definition, inputs, outputs, gpu),
+        "C++": _dlpack(definition, inputs, outputs, gpu),
+        "BUILD": _compiled_for_gpu() if gpu else _compiled_for_cpu(),
+    }
     if gpu:
-        parts.append(_streams())
-    parts.append(_life(definition, warmup_calls, gpu))
-    return "\n\n".join(parts)
+        sections["STREAMS"] = _streams()
+    sections["WHAT MAY BE KEPT"] = _life(definition, warmup_calls, gpu)
+    sections["TVM-FFI"] = _tvm_ffi(inputs, outputs, gpu)
+    return sections
 
 
 def _sending(languages: tuple[str, ...], gpu: bool) -> str:
@@ -76,17 +102,16 @@ def _python(definition: Definition, inputs: list[str], outputs: list[str], gpu: 
     kind = "torch tensors on the GPU" if gpu else "torch tensors (numpy arrays for numpy)"
     lines = [
         f"Arguments are contiguous {kind}.{note}{may}",
-        "What is returned: plain tensors of the stated shape and dtype, sharing no memory with inputs.",
+        "Return plain tensors of the stated shape and dtype that share no memory with inputs.",
     ]
     if gpu:
         lines.append(
-            "torch.compile and CUDA graphs work. Send CUDA as `cuda` rather than by load_inline, which"
-            " would compile within limits.load_seconds."
+            "torch.compile and CUDA graphs work. Send CUDA as `cuda`; load_inline would compile within"
+            " limits.load_seconds."
         )
     return (
-        "PYTHON, one of two forms (seen by the parameters):\n"
-        f"    def run({', '.join(inputs)}):\n"
-        f"        return {returned}\n"
+        "PYTHON, one of two forms (told by the parameters):\n"
+        f"    def run({', '.join(_short(inputs))}): return {returned}\n"
         f"    def run({filled}): ...  # fills the outputs, returns nothing\n" + _listed(lines)
     )
 
@@ -136,7 +161,7 @@ def _tvm_ffi(inputs: list[str], outputs: list[str], gpu: bool) -> str:
     typed = [f"TensorView {name}" for name in inputs]
     parameters = ", ".join([*_short(typed), *(f"TensorView {name}" for name in outputs)])
     return (
-        f"{'CUDA C++' if gpu else 'C++'}, binding tvm-ffi (only if you prefer it; taken where its"
+        f"TVM-FFI, the other way to call {'CUDA C++' if gpu else 'C++'} (binding tvm-ffi, taken where its"
         " headers are included):\n"
         "    #include <tvm/ffi/container/tensor.h>\n"
         "    #include <tvm/ffi/function.h>\n"
@@ -165,8 +190,7 @@ def _compiled_for_cpu() -> str:
 
 def _compiled_for_gpu() -> str:
     lines = [
-        "nvcc -std=c++17 -O3 for the device's own architecture with its special instructions (sm_90a on"
-        " Hopper): give no -arch. cuda_cflags may add --use_fast_math, --maxrregcount=N, --fmad=false,"
+        "nvcc -std=c++17 -O3 for the device's own architecture (sm_90a on Hopper): give no -arch. cuda_cflags may add --use_fast_math, --maxrregcount=N, --fmad=false,"
         " -Xptxas=-dlcm=cg, -lineinfo, --extended-lambda, -D and -I of a folder of yours.",
         "The toolkit's headers (<cuda.h>, <mma.h>, CUB) and inline PTX work; CUTLASS is not there.",
         "The CUDA runtime is linked, the driver is not: get its functions by"

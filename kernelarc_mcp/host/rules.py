@@ -3,7 +3,6 @@
 from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES
 from kernelarc_mcp.host.gate import MAX_SIMILARITY
 from kernelarc_mcp.host.settings import CampaignSettings
-from kernelarc_memory import LESSON_CAP, SUMMARY_CAP
 
 
 def rules_of(settings: CampaignSettings, weighted: bool) -> list[str]:
@@ -32,10 +31,9 @@ def rules_of(settings: CampaignSettings, weighted: bool) -> list[str]:
         "REVERT, since every timed output is checked on new inputs: results kept from earlier calls,"
         " work left for later, answers for known inputs only, less precision than `correctness`"
         " allows.",
-        "Also refused, REJECT in the very first call and REVERT later: input_modified, output_alias"
-        " (outputs share memory), out_of_bounds_write, timeout, limit_passed (memory, files,"
-        " processes), crashed, raised. REVERT: extra_process (a child alive after run),"
-        " too_many_threads (more than `limits.threads` compute).",
+        "REJECT in the very first call, REVERT later: writing to an input or beside a buffer, outputs"
+        " that share memory, a limit passed. REVERT: a child alive after run, more than"
+        " `limits.threads` computing. Every code: kernelarc://verdicts.",
         "REJECT policy_forbidden: network, other processes' memory, killing processes, timers and"
         " signals that wake a process, setting device clocks, raw system calls, walking frames,"
         " replacing parts of the guard, torch switched to less than float32. The sandbox shows the"
@@ -45,6 +43,4 @@ def rules_of(settings: CampaignSettings, weighted: bool) -> list[str]:
         f" say which, and share at most {MAX_SIMILARITY:.0%} of its text. {readable}",
         f"At most {MAX_FILES} files and {MAX_BYTES // 1024} KiB of sources. The same source again,"
         " also with other comments or formatting, is REJECT duplicate.",
-        f"Conclusions: summary up to {SUMMARY_CAP} characters, lesson up to {LESSON_CAP}; a win"
-        " cites a KEEP or ACCEPT of yours, a trap a REJECT or REVERT of yours.",
     ]

@@ -12,18 +12,19 @@ import pytest
 from host_places import make_problem, make_settings
 
 from kernelarc_guard.definition import KernelArcKeys
-from kernelarc_guard.problem import Definition, Problem
+from kernelarc_guard.problem import Definition, Problem, read_problem
+from kernelarc_guard.solution import seed_solution
 from kernelarc_guard.workload import Tolerance
 from kernelarc_mcp import machine
 from kernelarc_mcp.data import data_dir
-from kernelarc_mcp.host.brief import ROOM
+from kernelarc_mcp.host.brief import MOST, ROOM
 from kernelarc_mcp.host.correctness import correctness_view
 from kernelarc_mcp.host.envelope import languages_of
 from kernelarc_mcp.host.errors import BadRequest
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.interface import interface_text
 from kernelarc_mcp.machine import describe_device
-from kernelarc_mcp.views import WorkloadView
+from kernelarc_mcp.views import CalibrationView, RulersView, WorkloadView
 
 HEADERS: Final = Path(sysconfig.get_paths()["purelib"]) / "tvm_ffi" / "include"
 LIBRARY: Final = sorted(path.parent for path in data_dir("kernels").glob("*/definition.json"))
@@ -170,6 +171,28 @@ def test_the_machine_is_told_as_a_kernel_has_to_fit_it(
 
 
 MANY: Final = 190
+CALIBRATED: Final = CalibrationView(
+    at="2026-01-01T00:00:00.000000+00:00",
+    pairs=8,
+    nurseries=1,
+    blocks_per_pair=3,
+    sd_percent=1.2345678901234567,
+    spread_pairs=8,
+    mean_percent=-0.1234567890123456,
+    shared_bias_percent=None,
+    delta_percent=0.3,
+    resolution_percent=2.345678901234567,
+    biased=False,
+    rulers=RulersView(
+        empty_window_us=91.234567,
+        write_gb_per_second=3123.456789,
+        copy_gb_per_second=3987.654321,
+        empty_kernel_us=4.2345678,
+        matrix_tflops={"bfloat16": 743.12345678, "float16": 712.1234567, "float32": 51.2345678},
+    ),
+    note="A bias that all pairs of a nursery share was not measured." * 2,
+    warnings=["It is 8 days old: calibrate again."],
+)
 
 
 @pytest.fixture
@@ -197,6 +220,28 @@ def test_many_workloads_come_in_pages_that_fit_and_none_is_left_out(long_campaig
     assert sum(one.weight for one in shown) == pytest.approx(1.0, abs=1e-3)
     with pytest.raises(BadRequest, match=f"first_workload: {MANY}; this problem's are 0 to"):
         long_campaign.brief("ada", first_workload=MANY)
+
+
+@pytest.mark.parametrize("folder", LIBRARY, ids=lambda path: path.name)
+def test_the_brief_of_every_problem_we_ship_fits_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    for device, name in (("cpu", "workload.jsonl"), ("cuda:0", "workload.gpu.jsonl")):
+        if not (folder / name).is_file():
+            continue
+        problem = read_problem(folder, name)
+        settings = make_settings(problem=problem.definition.name, device=device, lenses=[])
+        place = tmp_path / device.partition(":")[0]
+        Host.create(place, settings, problem, seed_solution(folder, problem.definition, device))
+        host = Host.open(place)
+        assert len(host.brief("ada").model_dump_json()) <= MOST
+        with monkeypatch.context() as patched:
+            patched.setattr("kernelarc_mcp.host.brief.campaign_calibration", lambda *_: CALIBRATED)
+            brief = host.brief("ada")
+        assert len(brief.model_dump_json()) <= MOST and len(brief.workloads) >= 2
+        left_out = "kernelarc://interface" in brief.interface
+        assert left_out and "WHAT MAY BE KEPT" in brief.interface
+        host.close()
 
 
 @pytest.mark.parametrize("folder", LIBRARY, ids=lambda path: path.name)

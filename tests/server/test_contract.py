@@ -111,6 +111,7 @@ async def test_each_resource_is_what_its_tool_returns(place: Place, silent_guard
             "kernelarc://memory",
             "kernelarc://guide",
             "kernelarc://verdicts",
+            "kernelarc://interface",
         }
         templates = (await client.list_resource_templates()).resource_templates
         assert {t.uri_template for t in templates} == {
