@@ -1,11 +1,15 @@
 """The A/A study on a GPU: delays in the source, and virtual submissions from a bank of pairs."""
 
+import argparse
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.gpu_bank import Bank, Unit, banks
+from benchmarks.gpu_aa import PLANTED, Cycles, Task, left, planned
+from benchmarks.gpu_aa_report import write_report
+from benchmarks.gpu_bank import Bank, Unit, append_unit, banks
 from benchmarks.gpu_subjects import subjects, with_wait
 from benchmarks.submissions import Calibrations, submit
 from kernelarc_guard.decide import Parameters
@@ -81,3 +85,62 @@ def test_a_bank_without_a_gain_is_never_kept_and_a_large_one_always() -> None:
     held = Calibrations.of([calibration]).pick(np.zeros(200, np.int64))
     assert not submit(same, rng, np.zeros(200), held).keep.any()
     assert submit(delayed, rng, np.zeros(200), held).keep.all()
+
+
+def asked(bank: Path, **more: object) -> argparse.Namespace:
+    """Return the options of a small study of one kernel."""
+    options = {
+        "bank": bank,
+        "device": "cuda:0",
+        "lane": "1/1",
+        "subject": ["gemm"],
+        "what": "same,real,planted",
+        "nurseries": 3,
+        "pairs": 17,
+        "planted_pairs": 6,
+        "real": 2,
+    }
+    return argparse.Namespace(**(options | more))
+
+
+def test_two_lanes_share_the_work_of_one(tmp_path: Path) -> None:
+    whole = list(planned(asked(tmp_path)))
+    lanes = [task for lane in ("1/2", "2/2") for task in planned(asked(tmp_path, lane=lane))]
+    assert len(whole) == 3 * (1 + 2 + len(PLANTED))
+    assert sorted(map(repr, lanes)) == sorted(map(repr, whole))
+    assert whole[0] == Task("gemm", 0.0, 17)
+
+
+def test_a_study_goes_on_where_its_bank_ends(tmp_path: Path) -> None:
+    append_unit(tmp_path / "bank-cuda0.jsonl", unit(0.0, [0.1, 0.2]))
+    append_unit(tmp_path / "bank-cuda1.jsonl", unit(2.0, [2.1, 2.2]))
+    tasks = left(asked(tmp_path))
+    assert len(tasks) == 3 * (1 + 2 + len(PLANTED)) - 2
+    assert (
+        sum(task.planted == 0.0 for task in tasks)
+        == sum(task.planted == 2.0 for task in tasks)
+        == 2
+    )
+
+
+def test_a_delay_is_the_one_that_the_bank_has_already(tmp_path: Path) -> None:
+    before = unit(2.0, [2.0, 2.0]).model_copy(update={"cycles": 71})
+    append_unit(tmp_path / "bank-cuda0.jsonl", before)
+    cycles = Cycles(asked(tmp_path))
+    assert cycles.of(Task("gemm", 2.0, 6)) == 71
+    assert cycles.of(Task("gemm", 0.0, 17)) == 0
+    with pytest.raises(SystemExit, match="measure it against itself first"):
+        cycles.of(Task("gemm", 1.0, 6))
+
+
+def test_a_report_has_noise_false_keeps_and_power(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    for planted in (0.0, 5.0):
+        for _ in range(3):
+            gains = list(rng.normal(planted, 0.3, 8))
+            append_unit(tmp_path / "bank-cuda0.jsonl", unit(planted, gains))
+    write_report(tmp_path, tmp_path / "out", 300)
+    text = (tmp_path / "out" / "h200_aa_tables.md").read_text()
+    for title in ("noise", "false KEEPs", "power"):
+        assert f"## {title}" in text
+    assert "100.0 (98.8 to 100.0)" in text

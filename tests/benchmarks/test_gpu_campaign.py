@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,12 @@ def test_the_parts_of_the_time_add_up_to_the_whole(out: Path) -> None:
     numbers = json.loads((out / "campaign_time.json").read_text())
     assert numbers["verified"] and numbers["settled"] == 6
     assert "verdicts in" in (out / "campaign_time.md").read_text()
+
+
+def test_the_campaign_that_ran_on_an_h200_verifies_here(tmp_path: Path) -> None:
+    folder = restore(ROOT / "docs" / "measurements" / "h200_campaign.tar.gz", tmp_path)
+    assert check(folder) == []
+    found, numbers = spent(read_events(folder)), ROOT / "docs/measurements/h200_campaign.json"
+    assert found.verdicts == {"KEEP": 2, "REJECT": 4, "REVERT": 3}
+    assert found.measuring / found.wall == pytest.approx(0.75, abs=0.01)
+    assert json.loads(numbers.read_text())["parts"] == [asdict(part) for part in found.parts]
