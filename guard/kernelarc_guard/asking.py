@@ -15,6 +15,7 @@ from kernelarc_guard.protocol import DEVICE_HELD, BaseRequest, Progress
 from kernelarc_guard.reasons import Stage
 from kernelarc_guard.report import Tell
 from kernelarc_guard.sandbox import Sandbox
+from kernelarc_guard.supervised import COUNTED
 
 
 def answer(
@@ -34,7 +35,10 @@ def answer(
         else:
             profile, files = Profiler(inquiry, backend, sandbox, folder, progress).run()
             found = Profiled(
-                id=inquiry.id, profile=profile, files=files, protection=sandbox.describe()
+                id=inquiry.id,
+                profile=profile,
+                files=files,
+                protection=sandbox.describe() | COUNTED,
             )
         lease.ends()
     described = {"lease": lease.describe()}

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +34,7 @@ from kernelarc_guard.recipes import (
 )
 from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
+from kernelarc_guard.supervised import supervise
 
 __all__ = ["BuildFailed", "Built", "Limits", "build", "run_in_builder"]
 
@@ -206,27 +206,12 @@ def _why(messages: Sequence[BuildMessage], output: str, returncode: int) -> str:
 
 def _run_job(job: dict[str, Any], sandbox: Sandbox, work: Path) -> dict[str, Any]:
     """Run a compiler in a supervisor that outlives neither its deadline nor this process."""
-    with subprocess.Popen(
-        sandbox.command(
-            [sys.executable, "-I", "-B", "-m", compile_job.__name__],
-            environment=job["env"],
-            writable=[(work, _WORK)],
-        ),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as supervisor:
-        assert supervisor.stdin is not None and supervisor.stdout is not None
-        try:
-            supervisor.stdin.write(json.dumps(job).encode() + b"\n")
-            supervisor.stdin.flush()
-            line = supervisor.stdout.readline()
-        finally:
-            # The supervisor takes this for our end and kills what is left.
-            supervisor.stdin.close()
-    if not line:
-        raise RuntimeError(f"the compiler's supervisor ended with code {supervisor.returncode}")
-    answer: dict[str, Any] = json.loads(line)
-    return answer
+    words = sandbox.command(
+        [sys.executable, "-I", "-B", "-m", compile_job.__name__],
+        environment=job["env"],
+        writable=[(work, _WORK)],
+    )
+    return supervise(words, job)
 
 
 @contextmanager

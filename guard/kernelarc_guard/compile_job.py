@@ -1,8 +1,9 @@
-"""Run one compiler under limits, in a process of its own that ends with whoever started it.
+"""Run one command under limits, in a process of its own that ends with whoever started it.
 
 Run as a module, as the first process of a sandbox where there is one: reads one JSON job line from
-stdin, answers one JSON line on stdout. Its parent keeps stdin open; when that closes, the compiler
-and all it started are killed. Nothing of a candidate runs here, so a process group is a whole tree.
+stdin, answers one JSON line on stdout. Its parent keeps stdin open; when that closes, the command and
+all it started are killed. In a sandbox that is everything but this process, whatever group it left;
+without one it is the command's group, which is all that a compiler starts.
 """
 
 import json
@@ -13,18 +14,26 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from kernelarc_guard import landlock, seccomp
+from kernelarc_guard.census import Census
 from kernelarc_guard.confinement import DEVICES, Confinement, drop_capabilities
+from kernelarc_guard.scratch import Scratch
 
 _CHUNK = 1 << 16
+_FIRST = 1
+"""The process id of a sandbox's first process."""
+_MOST_IN_A_PIPE = 1 << 20
+_LOOK_SECONDS = 0.25
 
 
 def run_job(job: dict[str, Any], parent_fd: int) -> dict[str, Any]:
     """Run the job's command until it ends, its deadline passes or the parent is gone.
 
-    The answer has `returncode` (None where it was cut off), `output`, `truncated`, `seconds`.
+    The answer has `returncode` (None where it was cut off), `output`, `truncated`, `seconds`, and
+    `passed`: which of the limits that the job has for all its processes together was, or nothing.
     """
     started = time.monotonic()
     with subprocess.Popen(
@@ -41,22 +50,26 @@ def run_job(job: dict[str, Any], parent_fd: int) -> dict[str, Any]:
         assert compiler.stdout is not None
         pidfd = os.pidfd_open(compiler.pid)
         kept = _Output(compiler.stdout.fileno(), job["output_bytes"])
+        together = _Together(**job["together"]) if job.get("together") else None
         finished = False
         try:
-            finished = _follow(kept, pidfd, parent_fd, started + job["seconds"])
+            finished = _follow(kept, pidfd, parent_fd, started + job["seconds"], together)
         finally:
             # Also after a regular end: nothing that it started may stay behind.
             with suppress(ProcessLookupError):
                 os.killpg(compiler.pid, signal.SIGKILL)
+            if os.getpid() == _FIRST:
+                with suppress(ProcessLookupError):
+                    os.kill(-1, signal.SIGKILL)
             os.close(pidfd)
-        while kept.take():
-            pass
+        kept.rest()
         returncode = compiler.wait()
     return {
         "returncode": returncode if finished else None,
         "output": kept.data.decode("utf-8", "replace"),
         "truncated": kept.truncated,
         "seconds": time.monotonic() - started,
+        "passed": "" if together is None else together.passed,
     }
 
 
@@ -75,18 +88,55 @@ class _Output:
         self.truncated = self.truncated or len(chunk) > room
         return bool(chunk)
 
+    def rest(self) -> None:
+        """Read what was written already; whoever still holds the pipe open is not waited for."""
+        os.set_blocking(self.fd, False)
+        with suppress(BlockingIOError):
+            for _ in range(_MOST_IN_A_PIPE // _CHUNK):
+                if not self.take():
+                    break
 
-def _follow(kept: _Output, pidfd: int, parent_fd: int, deadline: float) -> bool:
-    """Read output until the compiler ends; False where the deadline or the parent's end came first."""
+
+class _Together:
+    """What all processes of a job may have together, where no control group holds them: counted."""
+
+    def __init__(self, tasks: int, memory_bytes: int, folder: str, folder_bytes: int) -> None:
+        self.passed = ""
+        """Which limit was passed, for people."""
+        self._tasks, self._memory = tasks, memory_bytes
+        self._folder, self._bytes = Scratch(Path(folder)), folder_bytes
+        self._census = Census(os.getpid() == _FIRST)
+        self._looked = time.monotonic()
+
+    def within(self) -> bool:
+        """Look, if the last look is a while ago, and say whether no limit was passed."""
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return True
+        if len(self._census.pids()) > self._tasks:
+            self.passed = f"more than {self._tasks} processes"
+        elif self._census.resident_bytes() > self._memory:
+            self.passed = f"more than {self._memory} bytes of memory"
+        elif self._folder.bytes_used() > self._bytes:
+            self.passed = f"more than {self._bytes} bytes of files, or files that cannot be counted"
+        self._looked = time.monotonic()
+        return not self.passed
+
+
+def _follow(
+    kept: _Output, pidfd: int, parent_fd: int, deadline: float, together: _Together | None
+) -> bool:
+    """Read output until the command ends; False where a limit or the parent's end came first."""
     watched = [kept.fd, pidfd, parent_fd]
     while (left := deadline - time.monotonic()) > 0:
-        ready, _, _ = select.select(watched, [], [], left)
+        ready, _, _ = select.select(watched, [], [], left if together is None else _LOOK_SECONDS)
         if pidfd in ready:
             return True
         if parent_fd in ready and not os.read(parent_fd, _CHUNK):
             return False
         if kept.fd in ready and not kept.take():
             watched.remove(kept.fd)
+        if together is not None and not together.within():
+            return False
     return False
 
 

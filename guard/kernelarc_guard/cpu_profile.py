@@ -16,6 +16,7 @@ from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.supervised import Room
 
 _SECONDS: Final = 60.0
+_CODE_BYTES: Final = 64 << 20
 _NO_COUNTERS: Final = "no counters: on a CPU none are read; shares are of rates measured here"
 _INTERPRETED: Final = "no machine code: the solution is Python"
 
@@ -77,6 +78,9 @@ class CpuProfile:
         words = [program, "--disassemble", "--no-show-raw-insn", room.inside(library)]
         script = f"{shlex.join(words)} > {shlex.quote(room.inside(target))}"
         room.run(["/bin/sh", "-c", script], _SECONDS)
+        if target.stat().st_size > _CODE_BYTES:
+            self.notes.append(f"no machine code: its text has more than {_CODE_BYTES} bytes")
+            return None
         code = read_assembly(target.read_text(encoding="utf-8", errors="replace"))
         if not code.instructions:
             self.notes.append("no machine code: it could not be disassembled")

@@ -87,3 +87,10 @@ class Profile(Model):
     """What differs: counter -> `record -> candidate`."""
     notes: list[str] = []
     """What could not be said, and why."""
+
+
+def printable(text: str, most: int) -> str:
+    """Return a foreign text as one printable line of at most `most` characters, cut with a mark."""
+    line = " ".join(text.split())
+    line = "".join(one if one.isprintable() else "?" for one in line)
+    return line if len(line) <= most else f"{line[: most - 3]}..."

@@ -94,6 +94,7 @@ class Profiler:
         code = cpu.machine_code(built)
         before = None if record is None else cpu.machine_code(record)
         found, roofs = cpu.bottleneck()
+        files = self._kept_files(cpu.files, cpu.notes)
         profile = Profile(
             device=device_name("cpu"),
             workload=request.workload,
@@ -105,9 +106,10 @@ class Profiler:
             code_against_record=self._against(code, before, cpu.notes),
             notes=cpu.notes,
         )
-        return profile, self._keep(cpu.files)
+        return profile, self._keep(files)
 
     def _on_gpu(self, index: int, built: Built, record: Built | None) -> tuple[Profile, list[str]]:
+        from kernelarc_guard.cuda.left_behind import CallFailed
         from kernelarc_guard.cuda.profile_run import ProfileRun
         from kernelarc_guard.cuda.profiling import Call
 
@@ -130,10 +132,15 @@ class Profiler:
         runs = ProfileRun(
             self._sandbox, self._backend, self._folder, lambda said: self._tell("timing", said)
         )
-        gpu = runs.run(Call(request.candidate, built, request.problem, index, inputs))
+        try:
+            gpu = runs.run(Call(request.candidate, built, request.problem, index, inputs))
+        except CallFailed as failed:
+            # An answer, not a refusal: the device was held for it, and the same would happen again.
+            return self._failed(str(failed)), []
         seen = gpu.seen
         before = None if record is None else gpu.code_of_library(record)
         found = bottleneck.of_kernels(seen.kernels, request.call_us)
+        files = self._kept_files(seen.files, seen.notes)
         if len(seen.kernels) > _MOST_KERNELS:
             seen.notes.append(f"{len(seen.kernels) - _MOST_KERNELS} more kernels are in the report")
         whole = sum(one.microseconds for one in seen.kernels)
@@ -150,7 +157,16 @@ class Profiler:
             code_against_record=self._against(seen.code, before, seen.notes),
             notes=seen.notes,
         )
-        return profile, self._keep(seen.files)
+        return profile, self._keep(files)
+
+    def _failed(self, why: str) -> Profile:
+        return Profile(
+            device=device_name(self._backend.place),
+            workload=self._request.workload,
+            bottleneck="unknown",
+            why=why,
+            call_us=self._request.call_us,
+        )
 
     def _against(
         self, code: MachineCode | None, before: MachineCode | None, notes: list[str]
@@ -162,6 +178,17 @@ class Profiler:
             return {}
         return difference(before, code)
 
+    def _kept_files(self, files: list[Path], notes: list[str]) -> list[Path]:
+        """Return the raw reports that are not too large to be kept, and note the others."""
+        small = [path for path in files if path.stat().st_size <= _REPORT_BYTES]
+        if self._request.reports:
+            notes += [
+                f"raw report {path.name} is larger than {_REPORT_BYTES} bytes: not kept"
+                for path in files
+                if path not in small
+            ]
+        return small
+
     def _keep(self, files: list[Path]) -> list[str]:
         """Copy raw reports to where they were asked for."""
         if not self._request.reports:
@@ -170,9 +197,8 @@ class Profiler:
         try:
             target.mkdir(parents=True, exist_ok=True)
             for path in files:
-                if path.stat().st_size <= _REPORT_BYTES:
-                    shutil.copyfile(path, target / path.name)
-                    kept.append(path.name)
+                shutil.copyfile(path, target / path.name)
+                kept.append(path.name)
         except OSError as error:
             raise Refused(f"reports: {target} cannot be written: {error}") from None
         return kept

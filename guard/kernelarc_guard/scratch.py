@@ -105,9 +105,9 @@ class Scratch:
     def bytes_used(self) -> int:
         """Return what all files take, for file systems that have no limit of their own.
 
-        Folders that nest too deeply to be looked at count as more than any limit.
+        Folders that cannot be looked at, or nest too deeply, count as more than any limit.
         """
-        files = _files(self.root)
+        files = files_below(self.root)
         return 1 << 62 if files is None else sum(size for _, size in files)
 
 
@@ -144,25 +144,38 @@ def _emptied(folder: Path) -> list[str]:
     return below
 
 
-def _files(root: Path) -> list[tuple[str, int]] | None:
-    """Return every file below `root` with its size; None where folders nest too deeply to look."""
+def files_below(root: Path) -> list[tuple[str, int]] | None:
+    """Return every file below `root` with its size; None where folders nest too deeply to look.
+
+    Or where one may not be looked into: what lies there cannot be counted.
+    """
     found, pending = [], [(str(root), 0)]
     while pending:
         folder, depth = pending.pop()
         if depth > DEEPEST:
             return None
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append((entry.path, depth + 1))
-                    else:
-                        found.append((entry.path, entry.stat(follow_symlinks=False).st_size))
+        try:
+            found += _listed(folder, depth, pending)
+        except OSError:
+            return None
+    return found
+
+
+def _listed(folder: str, depth: int, pending: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return the files of a folder and add the folders in it to `pending`; what is gone is not there."""
+    found: list[tuple[str, int]] = []
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append((entry.path, depth + 1))
+                else:
+                    found.append((entry.path, entry.stat(follow_symlinks=False).st_size))
     return found
 
 
 def _small(folder: Path) -> bool:
-    files = _files(folder)
+    files = files_below(folder)
     if files is None:
         return False
     return 0 < len(files) <= KEPT_FILES and sum(size for _, size in files) <= KEPT_BYTES

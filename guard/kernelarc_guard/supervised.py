@@ -11,11 +11,15 @@ from typing import Any, Final
 
 from kernelarc_guard import compile_job
 from kernelarc_guard.confinement import Confinement
-from kernelarc_guard.sandbox import Sandbox
+from kernelarc_guard.sandbox import TASKS, Sandbox, memory_limit
 
 _OUTPUT_BYTES: Final = 256 << 10
 _FILE_BYTES: Final = 512 << 20
+_OUT_BYTES: Final = 4 << 30
+"""Of all files that a solution leaves in a room: reports and what it compiles are far below."""
 _UNLIMITED: Final = -1
+COUNTED: Final = {"pids": "counted", "memory": "counted"}
+"""Who limits processes and memory in a room, as `Sandbox.describe` says it of nurseries."""
 GIVEN: Final = "/given"
 """Where a sandboxed command sees the folder that it reads."""
 OUT: Final = "/out"
@@ -35,6 +39,8 @@ class Room:
     """Further paths of the host, read-only and under their own names."""
     devices: Sequence[str] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    hostile: bool = False
+    """Does a solution's own code run in it? Then all its processes are counted together."""
 
     def inside(self, path: Path) -> str:
         """Return where a command sees a path below either folder."""
@@ -74,6 +80,13 @@ class Room:
             "cores": [],
             "filter": False,
         }
+        if self.hostile:
+            job["together"] = {
+                "tasks": TASKS,
+                "memory_bytes": memory_limit(),
+                "folder": home,
+                "folder_bytes": _OUT_BYTES,
+            }
         words = self.sandbox.command(
             [sys.executable, "-I", "-B", "-m", compile_job.__name__],
             environment=environment,
@@ -81,16 +94,24 @@ class Room:
             writable=[(self.out, OUT)],
             devices=self.devices,
         )
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
-            assert supervisor.stdin is not None and supervisor.stdout is not None
-            try:
-                supervisor.stdin.write(json.dumps(job).encode() + b"\n")
-                supervisor.stdin.flush()
-                line = supervisor.stdout.readline()
-            finally:
-                # The supervisor takes this for our end and kills what is left.
-                supervisor.stdin.close()
-        if not line:
-            raise RuntimeError(f"the supervisor ended with code {supervisor.returncode}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return supervise(words, job)
+
+
+def supervise(words: Sequence[str], job: dict[str, Any]) -> dict[str, Any]:
+    """Run a job in a supervisor, started by `words`, that outlives neither it nor this process.
+
+    Raises RuntimeError where the supervisor itself fails.
+    """
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdin is not None and supervisor.stdout is not None
+        try:
+            supervisor.stdin.write(json.dumps(job).encode() + b"\n")
+            supervisor.stdin.flush()
+            line = supervisor.stdout.readline()
+        finally:
+            # The supervisor takes this for our end and kills what is left.
+            supervisor.stdin.close()
+    if not line:
+        raise RuntimeError(f"the supervisor ended with code {supervisor.returncode}")
+    answer: dict[str, Any] = json.loads(line)
+    return answer

@@ -1,20 +1,25 @@
 """Profiling on a GPU with stand-ins for the profiler and the disassembler: rooms, files, refusals."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 from guard_process import DLPACK, REFERENCE, cpp, problem, python
 
+from kernelarc_guard import profiling as asking_profiling
 from kernelarc_guard.backend import CpuBackend
 from kernelarc_guard.build import Built
 from kernelarc_guard.cuda import profiling
+from kernelarc_guard.cuda.left_behind import CallFailed
 from kernelarc_guard.cuda.ncu import Ncu
 from kernelarc_guard.cuda.nvcc import Nvcc
 from kernelarc_guard.cuda.profile_run import BARE, ProfileRun
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.inputs import Value
+from kernelarc_guard.inquiries import ProfileRequest
 from kernelarc_guard.problem import Problem
+from kernelarc_guard.profiling import Profiler
 from kernelarc_guard.sandbox import Sandbox, find_sandbox
 from kernelarc_guard.solution import make_solution
 
@@ -34,6 +39,9 @@ case "$*" in
      [ -e "$here/link" ] && ln -s "$here/table.csv" "$(dirname "$out")/jit.cubin" && mkdir "$(dirname "$out")/metrics.csv"
      [ -s "$here/told" ] && cp "$here/told" "$last"
      [ -s "$here/report" ] && cp "$here/report" "$out"
+     [ -e "$here/many" ] && for n in $(seq 70); do cp "$here/report" "$(dirname "$out")/cache/$n.cubin"; done
+     [ -e "$here/shut" ] && chmod 000 "$(dirname "$out")/cache" "$(dirname "$out")"
+     [ -e "$here/floods" ] && mkdir "$(dirname "$out")/x" && chmod 000 "$(dirname "$out")/x" && sleep 600
      [ -s "$here/cubin" ] && cp "$here/cubin" "$(dirname "$out")/cache/jit.cubin"
      exit 0;;
 esac
@@ -158,3 +166,57 @@ def test_what_a_solution_leaves_is_read_only_where_it_is_a_plain_file(stand: Sta
     stand.write("link", "yes")
     seen = stand.run()
     assert seen.kernels and seen.code is None
+
+
+def test_a_report_that_a_solution_wrote_itself_breaks_nothing(stand: Stand) -> None:
+    table = (DATA / "bandwidth.csv").read_text()
+    stand.write("table.csv", table.replace("scale_rows<float, 4>", "a\x1b[2Jb" + "c" * 500))
+    seen = stand.run()
+    assert seen.kernels[0].name.startswith("a?[2Jb") and len(seen.kernels[0].name) == 80
+
+
+def test_of_very_many_binaries_some_are_read_and_that_is_said(stand: Stand) -> None:
+    stand.write("many", "yes")
+    assert "6 of its 70 compiled binaries were not read" in stand.run().notes
+
+
+def test_folders_that_a_solution_shut_are_no_fault_of_the_guard(stand: Stand) -> None:
+    stand.write("shut", "yes")
+    seen = stand.run(native=True)
+    assert seen.code is not None
+
+
+def test_a_solution_that_passes_a_limit_below_the_profiler_failed(stand: Stand) -> None:
+    stand.write("floods", "yes")
+    with pytest.raises(CallFailed, match="passed a limit .* files that cannot be counted"):
+        stand.run()
+
+
+def test_a_failure_is_one_line_of_printable_characters(stand: Stand) -> None:
+    stand.write("told", json.dumps({"error": "E: \x1b[31m" + "x" * 900 + "\nmore"}))
+    with pytest.raises(CallFailed) as failed:
+        stand.run()
+    told = str(failed.value)
+    assert told.isprintable() and len(told) < 400 and told.endswith("...")
+
+
+def test_a_solution_that_fails_below_the_profiler_is_answered_and_so_charged(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand.write("told", '{"error": "ValueError: not today"}')
+    backend = CpuBackend()
+    monkeypatch.setattr(backend, "place", "cpu:0")
+    monkeypatch.setattr(asking_profiling, "device_name", lambda place: "a stand-in")
+    request = ProfileRequest.model_validate(
+        {
+            "id": "q",
+            "cache_dir": str(tmp_path / "cache"),
+            "problem": problem(),
+            "candidate": python(REFERENCE),
+            "workload": "small",
+        }
+    )
+    profiler = Profiler(request, backend, stand.sandbox, tmp_path / "run", lambda *said: None)
+    profile, files = profiler.run()
+    assert (profile.bottleneck, files) == ("unknown", [])
+    assert "failed while it was profiled: ValueError: not today" in profile.why

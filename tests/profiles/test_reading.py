@@ -47,6 +47,15 @@ def test_units_with_a_prefix_are_read_as_base_units() -> None:
     assert one.stalls["gmma"] == 4.75
 
 
+def test_numbers_that_are_none_and_names_without_end_are_left_out() -> None:
+    table = text("bandwidth.csv")
+    for odd in ("inf", "nan", "1e400"):
+        (first, *_) = read_table(table.replace('"1,024","256"', f'"{odd}","256"'))
+        assert first.blocks is None
+    endless = table.replace("stalled_wait_per", f"stalled_{'w' * 5000}_per")
+    assert all(len(name) <= 40 for one in read_table(endless) for name in one.stalls)
+
+
 @pytest.mark.parametrize(
     "broken",
     ["", "==ERROR== nothing\n", '"ID","Kernel Name"\n"",""\n', '"Kernel Name"\n""\n"a","b"\n'],

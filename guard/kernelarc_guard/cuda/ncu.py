@@ -4,6 +4,7 @@ The device's clocks are left alone (`--clock-control none`): they are not this p
 """
 
 import csv
+import math
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelarc_guard.cuda.nvcc import find_nvcc
-from kernelarc_guard.profile_model import KernelFacts
+from kernelarc_guard.profile_model import KernelFacts, printable
 
 MOST_KERNELS: Final = 40
 """Launches of one call that are profiled; a call with more is profiled in part, and that is said."""
@@ -34,7 +35,7 @@ _METRICS: Final = (
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
 )
 _STALL: Final = re.compile(
-    r"smsp__average_warps_issue_stalled_(?P<reason>\w+)_per_issue_active\.ratio"
+    r"smsp__average_warps_issue_stalled_(?P<reason>[a-z_]{1,40})_per_issue_active\.ratio"
 )
 _NO_STALLS: Final = frozenset({"selected", "not_selected"})
 _MATRIX: Final = re.compile(r"sm__pipe_tensor\w*_cycles_active\.avg\.pct_of_peak_sustained_active")
@@ -49,6 +50,7 @@ _SCALES: Final = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9,
 _BASES: Final = ("second", "s", "byte", "hz")
 _TOP_STALLS: Final = 3
 _NAME: Final = 80
+_ERROR: Final = 200
 
 _NO_KERNELS: Final = "No kernels were profiled"
 # What it prints -> what to tell people.
@@ -124,7 +126,7 @@ def refusal(output: str) -> str:
     if known:
         return known
     errors = re.findall(r"==ERROR== (.+)", output)
-    return f"the profiler failed: {errors[0][:200]}" if errors else ""
+    return f"the profiler failed: {printable(errors[0], _ERROR)}" if errors else ""
 
 
 def not_permitted(output: str) -> bool:
@@ -136,7 +138,7 @@ def read_table(text: str) -> list[KernelFacts]:
     """Read a raw table: a line of names, one of units, then one for each launch.
 
     Kernels of the same name become one, with the facts of the longest launch. ValueError where it is
-    no such table.
+    no such table; a solution may have written the report that it is of.
     """
     lines = [line for line in text.splitlines() if line.startswith('"')]
     rows = list(csv.reader(lines))
@@ -163,9 +165,10 @@ class _Row:
         """Return a metric in its base unit (seconds, bytes, percent); None where it was not taken."""
         value, unit = self.cells.get(name, ("", ""))
         try:
-            return float(value.replace(",", "")) * _scale(unit)
+            number = float(value.replace(",", "")) * _scale(unit)
         except ValueError:
             return None
+        return number if math.isfinite(number) else None
 
     def whole(self, name: str) -> int | None:
         """Return a metric that is a count."""
@@ -250,7 +253,7 @@ def _short(name: str) -> str:
             if depth == 0:
                 plain = plain[:at]
                 break
-    return plain if len(plain) <= _NAME else f"{plain[: _NAME - 3]}..."
+    return printable(plain, _NAME)
 
 
 def _merged(launches: list[KernelFacts]) -> KernelFacts:

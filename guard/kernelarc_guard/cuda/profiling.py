@@ -1,6 +1,7 @@
 """Profiling one call of a solution on a GPU: the profiler's run, its table, the machine code (torch)."""
 
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -14,6 +15,13 @@ import torch
 from kernelarc_guard.backend import Backend
 from kernelarc_guard.build import Built
 from kernelarc_guard.cuda import profiled
+from kernelarc_guard.cuda.left_behind import (
+    MOST_WORDS,
+    CallFailed,
+    compiled_while_running,
+    is_plain,
+    raise_its_failure,
+)
 from kernelarc_guard.cuda.ncu import (
     MOST_KERNELS,
     Ncu,
@@ -30,7 +38,7 @@ from kernelarc_guard.dtypes import stored_shape, torch_dtype
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.inputs import Value
 from kernelarc_guard.problem import Problem
-from kernelarc_guard.profile_model import KernelFacts, MachineCode
+from kernelarc_guard.profile_model import KernelFacts, MachineCode, printable
 from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.supervised import Room
@@ -48,7 +56,7 @@ _TOLD: Final = "told.json"
 _CODE: Final = "sass.txt"
 _CACHE: Final = "cache"
 _CODE_BYTES: Final = 64 << 20
-_TOLD_BYTES: Final = 64 << 10
+_TABLE_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class GpuProfile:
         self.seen = Seen()
 
     def run(self, call: Call) -> Seen:
-        """Profile one call; what cannot be had is a note. Refused where the solution fails."""
+        """Profile one call; what cannot be had is a note. CallFailed where the solution fails."""
         ncu = find_ncu()
         if ncu is None:
             self.seen.settled = True
@@ -136,23 +144,28 @@ class GpuProfile:
 
     def _confinement(self, ncu: Ncu) -> dict[str, Any]:
         """Return what holds the profiled process once the profiler has begun: as a runner is held."""
-        held = self._room.sandbox.confinement(counted=True, devices=tuple(self._room.devices))
+        held = self._room.sandbox.confinement(counted=False, devices=tuple(self._room.devices))
         return replace(held, readable=(*held.readable, ncu.root)).as_json()
 
     def _profile(self, ncu: Ncu) -> None:
         room, seen = self._room, self.seen
-        report, told = room.out / _REPORT, room.out / _TOLD
+        report, words = room.out / _REPORT, room.out / _TOLD
         program = [sys.executable, "-I", "-B", "-m", profiled.__name__]
-        program += [room.inside(room.given / "job.json"), room.inside(told)]
+        program += [room.inside(room.given / "job.json"), room.inside(words)]
         command = profiling_command(ncu, room.inside(report), program)
         answer = room.run(command, _PROFILE_SECONDS)
+        os.chmod(room.out, 0o700)  # the solution may have shut it
         output: str = answer["output"]
-        self._read_told(told)
+        if answer["passed"]:
+            raise CallFailed(
+                f"the solution passed a limit while it was profiled: {answer['passed']}"
+            )
+        raise_its_failure(words)
         if answer["returncode"] is None:
             seen.settled = True
             seen.notes.append(f"no counters: profiling took more than {_PROFILE_SECONDS:g} s")
             return
-        if not _is_plain(report):
+        if not is_plain(report):
             why = refusal(output) or f"the profiler left no report: {_tail(output)}"
             seen.settled = not_permitted(output)
             seen.notes.append(f"no counters: {why}")
@@ -160,20 +173,13 @@ class GpuProfile:
         seen.files.append(report)
         self._read_report(ncu, report, output)
 
-    def _read_told(self, path: Path) -> None:
-        if not _is_plain(path) or path.stat().st_size > _TOLD_BYTES:
-            return
-        try:
-            told = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-        except ValueError:
-            return
-        if isinstance(told, dict) and isinstance(told.get("error"), str):
-            raise Refused(f"the solution failed while it was profiled: {told['error'][:1000]}")
-
     def _read_report(self, ncu: Ncu, report: Path, output: str) -> None:
         tools, seen = self._tools, self.seen
         table = tools.out / _TABLE
         self._shell([table_command(ncu, tools.inside(report))], table)
+        if table.is_file() and table.stat().st_size > _TABLE_BYTES:
+            seen.notes.append(f"no counters: the report's table has more than {_TABLE_BYTES} bytes")
+            return
         try:
             text = table.read_text(encoding="utf-8", errors="replace") if table.is_file() else ""
             seen.kernels = read_table(text)
@@ -192,7 +198,8 @@ class GpuProfile:
 
     def _machine_code(self, built: Built) -> MachineCode | None:
         """Disassemble what was built, and what the solution compiled while it ran."""
-        binaries = [one for one in sorted(self._room.out.rglob("*.cubin")) if _is_plain(one)]
+        binaries, notes = compiled_while_running(self._room.out, self._tools.out)
+        self.seen.notes += notes
         if not built.entry.is_relative_to(built.root):
             binaries.append(self._copied(built))
         code = self._disassembled(binaries, _CODE) if binaries else None
@@ -241,6 +248,7 @@ def gpu_room(sandbox: Sandbox, backend: Backend, folder: Path) -> tuple[Room, Pa
         shown=(ncu.root,) if ncu else (),
         devices=backend.nodes,
         environment=backend.environment | caches,
+        hostile=True,
     )
     return room, tools
 
@@ -284,10 +292,5 @@ def _outputs(problem: Problem, index: int) -> list[dict[str, Any]]:
     return told
 
 
-def _is_plain(path: Path) -> bool:
-    """Say whether this is a file, and no link that a solution may have put there."""
-    return path.is_file() and not path.is_symlink()
-
-
 def _tail(output: str) -> str:
-    return " ".join(output.split())[-300:] or "it printed nothing"
+    return printable(output[-MOST_WORDS:], MOST_WORDS) or "it printed nothing"

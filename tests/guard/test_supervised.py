@@ -1,0 +1,57 @@
+"""Commands in a room of their own: who is left behind, and what all of them together may take."""
+
+from pathlib import Path
+
+import pytest
+
+from kernelarc_guard import supervised
+from kernelarc_guard.sandbox import find_sandbox
+from kernelarc_guard.supervised import Room
+
+DEADLINE = 120.0
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    """Return a room in which a solution's code runs; without bubblewrap there is none to test."""
+    sandbox = find_sandbox()
+    if not sandbox.bubblewrap:
+        pytest.skip("no bubblewrap here")
+    given, out = tmp_path / "given", tmp_path / "out"
+    given.mkdir()
+    out.mkdir()
+    return Room(sandbox, given=given, out=out, hostile=True)
+
+
+def test_a_process_that_left_its_group_and_holds_the_output_open_is_not_waited_for(
+    room: Room,
+) -> None:
+    left = 'setsid sh -c ": > up; exec sleep 600" & while [ ! -e up ]; do :; done; echo said'
+    answer = room.run(["/bin/sh", "-c", left], DEADLINE)
+    assert (answer["returncode"], answer["output"], answer["passed"]) == (0, "said\n", "")
+    assert answer["seconds"] < DEADLINE
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "script", "said"),
+    [
+        ("_OUT_BYTES", 1 << 20, "head -c 3000000 /dev/zero > big", "1048576 bytes of files"),
+        ("_OUT_BYTES", 1 << 20, "mkdir shut; chmod 000 shut", "files that cannot be counted"),
+        ("TASKS", 8, "for i in 1 2 3 4 5 6 7 8 9; do sleep 600 & done", "more than 8 processes"),
+    ],
+)
+def test_what_all_processes_together_take_is_counted_and_ends_them(
+    room: Room, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, script: str, said: str
+) -> None:
+    monkeypatch.setattr(supervised, limit, value)
+    answer = room.run(["/bin/sh", "-c", f"{script}; sleep 600"], DEADLINE)
+    assert answer["returncode"] is None and said in answer["passed"]
+    assert answer["seconds"] < DEADLINE
+
+
+def test_memory_of_all_processes_together_is_counted(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervised, "memory_limit", lambda: 1 << 16)
+    answer = room.run(["/bin/sh", "-c", "sleep 600"], DEADLINE)
+    assert answer["returncode"] is None and "65536 bytes of memory" in answer["passed"]
