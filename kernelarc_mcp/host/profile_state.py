@@ -44,6 +44,8 @@ def apply_profile(state: CampaignState, event: Event, body: ProfileAsked | Profi
     if isinstance(body, ProfileDone):
         expect(event, before is not None and not before.done, "nobody asked for it")
         assert before is not None
+        named = body.answer is None or body.answer.profile.workload == body.workload
+        expect(event, named, "it is a profile on another workload")
         step = replace(before, done=True, answer=body.answer, detail=body.detail)
         state.profiles[key] = step
         state.device_ns += step.device_ns
@@ -53,6 +55,9 @@ def apply_profile(state: CampaignState, event: Event, body: ProfileAsked | Profi
     expect(event, body.workload in uuids, f"no workload {body.workload!r}")
     expect(event, not unfit(attempt), unfit(attempt))
     expect(event, not state.limit_reached(event.at), "a limit was reached")
+    record = state.record.ticket
+    expected = "" if record == event.submission else record
+    expect(event, body.against == expected, "it is compared with what was not the record")
     again = before is not None and before.done and before.answer is None
     expect(event, before is None or again, "it was asked for already")
     tries = 1 if before is None else before.tries + 1

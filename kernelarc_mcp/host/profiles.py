@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kernelarc_guard.inquiries import Profiled, ProfileRequest
-from kernelarc_guard.profile_model import Bottleneck
+from kernelarc_guard.profile_model import Bottleneck, printable
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import BadRequest, BudgetSpent, NotAllowed
 from kernelarc_mcp.host.events import ProfileAsked, ProfileDone
@@ -20,6 +20,8 @@ FOLDER: Final = "profiles"
 MOST_CHARACTERS: Final = 1_990
 """Of a whole answer, as JSON: what an agent reads again and again must be short."""
 _STEP: Final = 60
+_DETAIL: Final = 800
+"""Characters of why there is none, each of which JSON may write as two."""
 _NEXT: Final[dict[Bottleneck, str]] = {
     "launch-bound": "Fuse kernels or give each more work; the roofs do not matter yet.",
     "bandwidth-bound": "Move fewer bytes: fuse, reuse what was loaded, use narrower types.",
@@ -135,7 +137,7 @@ def view_of(step: ProfileStep) -> ProfileView:
     if answer is None:
         again = step.tries < MOST_TRIES
         said = "Call it once more, or go on without." if again else "Go on without a profile."
-        return _plain(step, "failed", step.detail[:1000], said)
+        return _plain(step, "failed", printable(step.detail, _DETAIL), said)
     limit = MOST_CHARACTERS
     while True:
         text = "\n".join(profile_lines(answer.profile, limit))
