@@ -87,13 +87,22 @@ class TomlTable:
         """Return the text without this table and the tables inside it."""
         name = r"\s*\.\s*".join(rf"[\"']?{re.escape(key)}[\"']?" for key in self.keys)
         ours = re.compile(rf"^\s*\[\s*{name}\s*(\..*)?\]\s*(#.*)?$")
-        kept, cutting = [], False
+        kept: list[str] = []
+        after: list[str] = []
+        cutting = False
         for line in text.splitlines():
             if line.lstrip().startswith("["):
                 cutting = ours.match(line) is not None
+                kept += [] if cutting else after
+                after = []
             if not cutting:
                 kept.append(line)
-        return "\n".join(kept)
+            elif line.strip() and not line.lstrip().startswith("#"):
+                after = []
+            else:
+                # What follows this table's last line is not ours.
+                after.append(line)
+        return "\n".join(kept + after)
 
     def _without(self, document: dict[str, Any]) -> dict[str, Any]:
         outer, *inner = self.keys

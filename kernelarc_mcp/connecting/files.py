@@ -58,9 +58,13 @@ def _replace(target: Path, text: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, mode)
-        os.replace(name, target)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(name, mode)
+            os.replace(name, target)
+        except OSError:
+            os.unlink(name)
+            raise
     except OSError as error:
         raise CannotChange(f"{target}: cannot be written: {error.strerror}") from None

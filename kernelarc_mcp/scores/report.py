@@ -114,7 +114,7 @@ def score_report(
         over_reference=_geometric([row.over_reference for row in rows]),
         over_record=_geometric([row.over_record for row in rows]),
         workloads=rows,
-        warnings=_warnings(rows, published, named),
+        warnings=_warnings(rows, published, named) + _unused(problem, published),
     )
 
 
@@ -225,6 +225,21 @@ def _warnings(rows: Sequence[WorkloadScore], published: Bounds, device: str) -> 
     if suspect:
         found.append(f"{len(suspect)} of {len(rows)} bounds do not stand an audit.")
     return found
+
+
+def _unused(problem: Problem, published: Bounds) -> list[str]:
+    """Say which published bounds are of no workload here."""
+    used = [
+        published.of(workload, problem.definition.resolve(workload.axes))
+        for workload in problem.workloads
+    ]
+    left = [one.uuid or str(one.axes) for one in published.workloads if one not in used]
+    if not left:
+        return []
+    return [
+        f"{len(left)} of {len(published.workloads)} published bounds are of no workload here, such as"
+        f" {left[0]}."
+    ]
 
 
 def _ratio(slow: float | None, fast: float | None) -> float | None:

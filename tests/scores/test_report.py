@@ -176,6 +176,13 @@ def test_a_time_below_the_bound_is_flagged_and_a_failed_workload_scores_nothing(
     assert failed.score == 0.0
 
 
+def test_published_bounds_of_no_workload_are_told() -> None:
+    rows = [{"uuid": "w", "t_sol_ms": 1.0, "t_b_ms": 5.0}, {"uuid": "mistyped", "t_sol_ms": 1.0}]
+    chosen = bounds_of(problem(published(workloads=rows)))
+    report = score_report(problem(), times(5000.0), chosen, counted(), ROOFS, "cuda:0")
+    assert "1 of 2 published bounds are of no workload here, such as mistyped." in report.warnings
+
+
 def test_bounds_alone_are_listed_without_a_measurement() -> None:
     report = score_report(problem(), None, Bounds(), counted(), ROOFS, "cuda:0")
     assert report.score is None and report.workloads[0].roofline is not None
