@@ -361,5 +361,7 @@ def test_constants_are_replaced_where_they_are_assigned() -> None:
         "-2", "2.5"
     )
     assert replaced("shape = (4, 5)\n", {"shape": [2]}) == "shape = [2]\n"
+    paged = "a = 1\n\f\nb = '\u2028'\r\nc = 3\r\n"
+    assert replaced(paged, {"c": 4}) == paged.replace("c = 3", "c = 4")
     with pytest.raises(NotUsable, match="--set d: is no constant of the module; expected one of a"):
         replaced(text, {"d": 1})
