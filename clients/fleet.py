@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -218,6 +219,9 @@ def main(chosen: argparse.Namespace) -> None:
     if chosen.agents > len(agents):
         sys.exit(f"fleet: the campaign has {len(agents)} agents ({', '.join(agents)})")
     members = members_of(chosen, agents)
+    for program in dict.fromkeys(member.command[0] for member in members):
+        if not chosen.dry_run and shutil.which(program) is None:
+            sys.exit(f"fleet: {program} is not installed here, or not on the PATH")
     for member in members:
         if chosen.dry_run:
             given = [f"{name}={value}" for name, value in ENVIRONMENT[member.client].items()]

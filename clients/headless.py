@@ -98,21 +98,35 @@ def usage_of(client: str, output: str) -> Usage:
     """Return what a client's output says about a run; of another form, nothing is known."""
     used = Usage()
     for document in documents(output):
+        counts = _object(document.get("usage"))
         if client == "claude" and "total_cost_usd" in document:
-            counts = document.get("usage", {})
             cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
-            sent = sum(counts.get(name) or 0 for name in ("input_tokens", *cached))
-            used = Usage(sent, counts.get("output_tokens"), document["total_cost_usd"])
-        elif client == "codex" and document.get("type") == "turn.completed":
-            counts = document.get("usage", {})
-            used = Usage(counts.get("input_tokens"), counts.get("output_tokens"))
-        elif client == "gemini" and "stats" in document:
-            tokens = [m.get("tokens", {}) for m in document["stats"].get("models", {}).values()]
+            sent = sum(_number(counts, name) or 0 for name in ("input_tokens", *cached))
+            cost = document["total_cost_usd"]
             used = Usage(
-                sum(count.get("prompt", 0) for count in tokens),
-                sum(count.get("candidates", 0) for count in tokens),
+                sent,
+                _number(counts, "output_tokens"),
+                cost if isinstance(cost, int | float) else None,
+            )
+        elif client == "codex" and document.get("type") == "turn.completed":
+            used = Usage(_number(counts, "input_tokens"), _number(counts, "output_tokens"))
+        elif client == "gemini" and "stats" in document:
+            models = _object(_object(document["stats"]).get("models")).values()
+            tokens = [_object(_object(model).get("tokens")) for model in models]
+            used = Usage(
+                sum(_number(count, "prompt") or 0 for count in tokens),
+                sum(_number(count, "candidates") or 0 for count in tokens),
             )
     return used
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(counts: dict[str, Any], name: str) -> int | None:
+    value = counts.get(name)
+    return value if isinstance(value, int) else None
 
 
 def documents(output: str) -> list[dict[str, Any]]:
@@ -122,7 +136,7 @@ def documents(output: str) -> list[dict[str, Any]]:
         if output[place] == "{":
             try:
                 document, place = decoder.raw_decode(output, place)
-            except json.JSONDecodeError:
+            except (json.JSONDecodeError, RecursionError):
                 pass
             else:
                 found.append(document)

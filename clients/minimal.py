@@ -57,4 +57,6 @@ if __name__ == "__main__":
         text = Path(sys.argv[2]).read_text(encoding="utf-8")
         anyio.run(main, sys.argv[1], Path(sys.argv[2]).name, text, token)
     except* (httpx2.HTTPError, MCPError, OSError, ValueError) as failures:
-        sys.exit(f"minimal: {sys.argv[1]}: {first(failures) or type(first(failures)).__name__}")
+        sys.exit(
+            f"minimal: {sys.argv[1]}: {str(first(failures)) or type(first(failures)).__name__}"
+        )

@@ -32,7 +32,7 @@ from mcp import MCPError
 # A checkout and a wheel both ship this folder as plain files, not as a package.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from tuning.connection import Campaign, ToolFailed, over_http, over_stdio
+from tuning.connection import Campaign, ToolFailed, over_http, over_stdio, said
 
 MARK: Final = {".py": "#", ".cpp": "//", ".cc": "//", ".cu": "//"}
 """File name's ending -> how a comment begins."""
@@ -42,8 +42,6 @@ TEXTS: Final = frozenset(
 LESSONS: Final = {"if_win": ("KEEP", "ACCEPT"), "if_trap": ("REJECT", "REVERT")}
 """Key -> the verdicts that prove it."""
 KEYS: Final = TEXTS | LESSONS.keys() | {"destination_passing", "cflags"}
-
-
 SUMMARY_CAP: Final = 160
 LESSON_CAP: Final = 1200
 """What the memory takes; more is refused whole, so that it is said before anything is submitted."""
@@ -178,13 +176,8 @@ async def main(chosen: argparse.Namespace) -> None:
         await submit_all(campaign, candidates)
 
 
-def first(failure: BaseException) -> BaseException:
-    """The client runs in tasks of its own, so that failures come in nested groups."""
-    return first(failure.exceptions[0]) if isinstance(failure, BaseExceptionGroup) else failure
-
-
 if __name__ == "__main__":
     try:
         anyio.run(main, arguments())
     except* (BadCandidate, ToolFailed, MCPError, httpx2.HTTPError, OSError, ValueError) as failures:
-        sys.exit(f"submit_folder: {first(failures) or type(first(failures)).__name__}")
+        sys.exit(f"submit_folder: {said(failures)}")

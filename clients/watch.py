@@ -22,7 +22,7 @@ from mcp.client.subscriptions import SubscriptionLost
 # A checkout and a wheel both ship this folder as plain files, not as a package.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from tuning.connection import Campaign, ToolFailed, over_http
+from tuning.connection import Campaign, ToolFailed, over_http, said
 
 BOARD: Final = "kernelarc://board"
 
@@ -108,17 +108,12 @@ def arguments() -> argparse.Namespace:
     return chosen
 
 
-def first(failure: BaseException) -> BaseException:
-    """The client runs in tasks of its own, so that failures come in nested groups."""
-    return first(failure.exceptions[0]) if isinstance(failure, BaseExceptionGroup) else failure
-
-
 def run() -> int:
     status = 0
     try:
         anyio.run(main, arguments())
     except* (ToolFailed, SubscriptionLost, MCPError, httpx2.HTTPError, OSError) as failures:
-        print(f"watch: {first(failures) or type(first(failures)).__name__}", file=sys.stderr)
+        print(f"watch: {said(failures)}", file=sys.stderr)
         status = 1
     except* KeyboardInterrupt:
         status = 130

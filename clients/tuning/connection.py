@@ -21,6 +21,13 @@ class ToolFailed(Exception):
     """A tool refused the call; the text says why."""
 
 
+def said(failure: BaseException) -> str:
+    """Return what went wrong; the client runs in tasks of its own, so that failures come in nested groups."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return str(failure) or type(failure).__name__
+
+
 class Campaign:
     """The tools of one campaign as plain calls that return dictionaries."""
 

@@ -97,6 +97,19 @@ def test_more_agents_than_the_campaign_has_are_refused(tmp_path: Path) -> None:
     assert errors == "fleet: the campaign has 1 agents (ada)\n"
 
 
+def test_a_client_that_is_not_installed_is_named_before_anything_is_prepared(
+    tmp_path: Path,
+) -> None:
+    make(tmp_path / "campaign", ["ada"], 2)
+    work, nowhere = tmp_path / "work", tmp_path / "nowhere"
+    status, _, errors = end(
+        start("fleet.py", str(tmp_path / "campaign"), "--work", str(work), PATH=str(nowhere))
+    )
+    assert status == 1
+    assert errors == "fleet: claude is not installed here, or not on the PATH\n"
+    assert not work.exists()
+
+
 @pytest.mark.parametrize(
     ("client", "output", "expected"),
     [
@@ -119,6 +132,9 @@ def test_more_agents_than_the_campaign_has_are_refused(tmp_path: Path) -> None:
             Usage(5, 3),
         ),
         ("claude", "killed", Usage()),
+        ("claude", '{"total_cost_usd": "much", "usage": null}\n', Usage(0)),
+        ("codex", '{"type": "turn.completed", "usage": [1]}\n' + "{" * 200_000, Usage()),
+        ("gemini", '{"stats": {"models": {"a": null, "b": {"tokens": 7}}}}\n', Usage(0, 0)),
     ],
 )
 def test_what_a_client_says_it_used_is_read(client: str, output: str, expected: Usage) -> None:

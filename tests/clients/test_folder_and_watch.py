@@ -9,6 +9,7 @@ from client_processes import end, start
 from host_places import make_campaign, scripted_guard
 from server_process import http_server
 from submit_folder import BadCandidate, read_candidate, read_folder
+from tuning.connection import said
 from watch import news
 
 from kernelarc_memory.conclusion import LESSON_CAP, SUMMARY_CAP
@@ -141,3 +142,9 @@ def test_only_what_changed_is_told() -> None:
         "quarantined": "why",
     }
     assert news(board, later) == ["ada: REVERT x2 (3 used, 3 left)", "quarantined: why"]
+
+
+def test_a_failure_is_told_by_what_it_is_where_it_says_nothing() -> None:
+    nested = ExceptionGroup("tasks", [ExceptionGroup("inner", [OSError()])])
+    assert said(nested) == "OSError"
+    assert said(ExceptionGroup("tasks", [ValueError("wrong")])) == "wrong"
