@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 from server_campaigns import Place, create
+from serving import Run
+
+from kernelarc_mcp.cli.main import main
 
 
 @pytest.fixture
@@ -26,3 +29,18 @@ def silent_guard(tmp_path: Path) -> str:
     script.write_text("#!/bin/sh\nexec cat > /dev/null\n")
     os.chmod(script, 0o755)
     return str(script)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs the command line and returns status, output and errors."""
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        status = ended.value.code
+        return status if isinstance(status, int) else 0, shown.out, shown.err
+
+    return command

@@ -2,32 +2,15 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from server_campaigns import DEFINITION, KERNEL, WORKLOADS, Place
+from serving import Run
 from typer.main import get_command
 
-from kernelarc_mcp.cli.main import app, main
+from kernelarc_mcp.cli.main import app
 from kernelarc_mcp.host.host import Host
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command line and returns status, output and errors."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        status = ended.value.code
-        return status if isinstance(status, int) else 0, shown.out, shown.err
-
-    return command
 
 
 @pytest.fixture

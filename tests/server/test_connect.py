@@ -4,21 +4,19 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from server_campaigns import Place
 from server_process import http_server
+from serving import Run
 
-from kernelarc_mcp.cli.main import main
 from kernelarc_mcp.connecting.changes import CannotChange, JsonEntry, TomlTable
 from kernelarc_mcp.connecting.door import Door, HttpDoor, StdioDoor, stdio_door
 from kernelarc_mcp.connecting.files import printed, written
 from kernelarc_mcp.connecting.forms import CLIENTS, Client, form_for
-
-Run = Callable[..., tuple[int, str, str]]
 
 STDIO = StdioDoor("/venv/bin/python", ["-m", "kernelarc_mcp"], {"KERNELARC_AGENT": "ada"})
 HTTP = HttpDoor("http://127.0.0.1:8765/mcp")
@@ -115,21 +113,6 @@ FORMS: dict[Client, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 def read(path: str, text: str) -> Any:
     return tomllib.loads(text) if path.endswith(".toml") else json.loads(text)
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command line and returns status, output and errors."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        status = ended.value.code
-        return status if isinstance(status, int) else 0, shown.out, shown.err
-
-    return command
 
 
 @pytest.fixture
