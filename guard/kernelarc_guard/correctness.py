@@ -45,7 +45,6 @@ def smoke(bench: Bench, nursery: Nursery, candidate: Contestant, report: Report)
             arm.call(smallest, draw)
             outputs = arm.outputs(smallest)
             outputs = {name: one.clone() for name, one in outputs.items()} if kept else {}
-        arm.keep_scratch()
     except SolutionFault as fault:
         arm.close()
         raise report.failure("smoke", fault) from None
@@ -86,6 +85,8 @@ def check_workloads(
                 report.workload_failed(index, fault, bench.worst.get(index))
             else:
                 report.workload_passed(index, bench.worst.get(index))
+        if first is None and arm is not None:
+            arm.keep_scratch()  # with what every workload had compiled
         if first is None and arm is not None and not bench.drawer.thrifty:
             try:
                 with bench.backend.holding(slowest[1]):

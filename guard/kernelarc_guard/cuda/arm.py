@@ -88,7 +88,7 @@ class CudaArm(Arm):
         self._launching = False
         self._usual_ns = usual_ns
         self.empty_ns = 0
-        """What a window around the smallest kernel takes in this runner; 0 where it is not known."""
+        """What is taken off its windows: a window around the smallest kernel; 0 where none was."""
         self._device = drawer.device
         self._held_up = 0
         self._kept_on = 0
@@ -215,8 +215,7 @@ class CudaArm(Arm):
     def _measure_empty(self, count: int) -> None:
         """Learn what the two contexts need to take turns, before anything of a solution runs.
 
-        Between two processes that differs by a microsecond, and for as long as they live. Refused
-        where it is far from the usual: then somebody else is at work on the device.
+        Refused where it is far more than usual: then somebody else is at work on the device.
         """
         taken = []
         try:

@@ -4,9 +4,11 @@ import gc
 import math
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -40,6 +42,7 @@ _CALLS: Final = 40
 """Timed calls of an arm in a block, over all workloads: more of them resolve no more, as what two
 processes differ by stays."""
 _LEAST_CALLS: Final = 3
+_RULERS: Final = 15
 _WARM_WINDOWS: Final = 12
 _RULER_WINDOWS: Final = 48
 _BUILD_SECONDS: Final = 60.0
@@ -72,9 +75,13 @@ class CudaBackend:
         self._folder = folder
         self._uuid = driver.device_uuid(number)
         self._connections = connections_for(())
-        self._empty_ns: int | None = None
-        """The least that an empty window took in a runner: the device's change of contexts."""
+        self._empty: deque[int] = deque(maxlen=_RULERS)
+        """What empty windows took in the last runners: the device's change of contexts."""
         self._watch = DeviceWatch(self._uuid)
+
+    @property
+    def _empty_ns(self) -> int | None:
+        return int(median(self._empty)) if self._empty else None
 
     @property
     def lock(self) -> str:
@@ -140,7 +147,9 @@ class CudaBackend:
             environment=self._connections,
         )
         if arm.empty_ns:
-            self._empty_ns = min(self._empty_ns or arm.empty_ns, arm.empty_ns)
+            self._empty.append(arm.empty_ns)
+            # One for all: what a runner's own calls differ by does not show in its empty windows.
+            arm.empty_ns = int(median(self._empty))
         return arm
 
     def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
