@@ -109,11 +109,15 @@ def _checked(
     name: str, spec: TensorSpec, shape: tuple[int, ...] | None, value: Any, device: str
 ) -> Value:
     if shape is None:
+        if isinstance(value, torch.Tensor | numpy.generic) and value.ndim == 0:
+            value = value.item()  # what some generators give for a number
         if not isinstance(value, bool | int | float):
             raise InputError(f"input {name}: {type(value).__name__}; expected a Python scalar")
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise InputError(f"input {name}: expected an integer of 64 bits")
         return value
+    if shape == () and isinstance(value, bool | int | float):
+        value = torch.tensor(value, dtype=torch_dtype(spec.dtype))
     if not isinstance(value, torch.Tensor):
         raise InputError(f"input {name}: {type(value).__name__}; expected a tensor")
     expected = stored_shape(spec, shape)

@@ -215,6 +215,22 @@ def test_what_a_custom_entry_point_gives_beside_the_inputs_is_left_out() -> None
     assert list(made) == ["a"]
 
 
+@pytest.mark.parametrize("given", ["3", "torch.tensor(3)", "numpy.int64(3)"])
+def test_a_custom_number_may_come_as_a_tensor_without_dimensions_and_the_other_way(
+    given: str,
+) -> None:
+    inputs: dict[str, tuple[list[str] | None, str, str]] = {
+        "number": (None, "int64", ""),
+        "tensor": ([], "float32", ""),
+    }
+    made = _custom(
+        inputs,
+        f"import numpy\ndef draw(axes, device):\n    return {{'number': {given}, 'tensor': 2}}\n",
+    )
+    assert type(made["number"]) is int and made["number"] == 3
+    assert torch.equal(made["tensor"], torch.tensor(2.0))
+
+
 def test_a_custom_float4_tensor_may_be_stated_in_values_or_in_bytes() -> None:
     for length in ("6", "3"):
         inputs: dict[str, tuple[list[str] | None, str, str]] = {
