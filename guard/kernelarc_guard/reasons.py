@@ -49,7 +49,7 @@ REASONS: Final[dict[str, Reason]] = {
     "crashed": _reason("REJECT REVERT", "Its process died."),
     "raised": _reason("REJECT REVERT", "It raised an exception."),
     "bad_output_count": _reason("REJECT REVERT", "It returned another number of outputs."),
-    "bad_output_type": _reason("REJECT REVERT", "An output is not a plain CPU tensor."),
+    "bad_output_type": _reason("REJECT REVERT", "An output is not a plain tensor on the device."),
     "bad_output_shape": _reason("REJECT REVERT", "An output has another shape."),
     "bad_output_dtype": _reason("REJECT REVERT", "An output has another dtype."),
     "output_alias": _reason("REJECT REVERT", "Outputs share memory with inputs or one another."),

@@ -40,7 +40,7 @@ _NARROW: Final = (
 _INTEGERS: Final = " Integer outputs get no relative tolerance."
 _VALUES: Final = (
     " NaN and infinity must stand where the expected ones do. Shapes are those of `workloads` alone;"
-    " values are also drawn scaled, shifted, signed, with outliers or constant within rows."
+    " values may also come scaled, shifted, signed, with outliers or constant within rows."
 )
 _BITWISE: Final = " The same inputs must give the same bits again."
 _ANY_BITS: Final = " Bits may differ from call to call."

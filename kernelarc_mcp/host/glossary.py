@@ -14,6 +14,7 @@ _FAILED: Final[dict[str, Any]] = {
     "verdict": "REJECT",
     "reason": "build_failed",
     "detail": 'kernel.cu:12: identifier "rows" is undefined',
+    "build": [{"file": "kernel.cu", "line": 12, "severity": "error", "message": "identifier ..."}],
     "numbers": None,
     "state_after": {"directive": "CONTINUE", "r": 1, "branch": "s003", "attempts_left": 16},
 }

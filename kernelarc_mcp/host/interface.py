@@ -83,8 +83,8 @@ def _sending(languages: tuple[str, ...], gpu: bool) -> str:
     suffix = ".cu" if gpu else ".cpp"
     return (
         "WHAT TO SEND: the whole text of one file as `source`, with a function `run`. Its language is"
-        f" `language`, else by `filename`'s ending (.py, {suffix}), else python. The seed"
-        " (view_snapshot) is a whole example.\n" + _listed(lines)
+        f" `language`, else by `filename`'s ending (.py, {suffix}), else python. The seed, which is"
+        " the first record, is a whole example: view_snapshot.\n" + _listed(lines)
     )
 
 
@@ -217,7 +217,7 @@ def _life(definition: Definition, warmup_calls: int, gpu: bool) -> str:
     lines = [
         "Your code is loaded again and again in fresh processes. In each, every workload is first"
         f" called {warmup_calls} times or more untimed and checked, so compiling, tuning by shape and"
-        " allocating at load or in these calls is free.",
+        " allocating at load or in these calls is free; the first one has limits.load_seconds.",
         f"Keep what does not depend on values: {keep}. Tensors may come at the same addresses with new"
         " values.",
     ]

@@ -24,7 +24,8 @@ def rules_of(settings: CampaignSettings, weighted: bool) -> list[str]:
         " a gain that was not proven; it becomes your branch, r + 1. REVERT: wrong, slower or not"
         " shown close, r + 1, and your branch stays.",
         "Faster: the mean over workloads of ln(record's time / candidate's time),"
-        f" {mean}; both run side by side in fresh processes, caches cold. KEEP: proven more than"
+        f" {mean}; both run side by side in fresh processes, caches cold. `record_us`, and"
+        " `reference_us` as a line to beat, are medians, null until measured. KEEP: proven more than"
         f" {delta:g} % faster on the whole, and no workload shown more than {band:g} % slower."
         " `calibration` (measured before the first verdict, null until then) says which gain can be"
         " proven here, resolution_percent: make larger steps than that.",
