@@ -289,7 +289,11 @@ def measure(
     for index, workload in enumerate(problem.workloads):
         for kind in ["own", *drawer.variety.kinds(index)]:
             for _ in range(draws):
-                draw = drawer.fresh(index) if kind == "own" else drawer.derived(index, kind)
+                draw = (
+                    drawer.fresh(index)
+                    if kind == "own"
+                    else drawer.derived(index, kind, statics=False)
+                )
                 answer = oracle.answer(workload, draw.inputs)
                 wanted = answer.expected[name]
                 if not bool(answer.declared[name].isfinite().all()):

@@ -86,6 +86,14 @@ PROBLEMS: dict[str, dict[str, Any]] = {
             "scale_rows", {"x": _MATRIX, "norm_weight": (["c"], _F32)}, ["r", "c"], _UNIT, _SHAPES
         ),
         make_problem(
+            "scale_rows_by_static",
+            {"x": _MATRIX, "norm_weight": (["c"], _F32)},
+            ["r", "c"],
+            _UNIT,
+            _SHAPES,
+            static_inputs=["norm_weight"],
+        ),
+        make_problem(
             "long_rows",
             {"x": _MATRIX, "weight": (["c"], _F32)},
             ["r", "c"],

@@ -246,14 +246,20 @@ class Bench:
         secrets.SystemRandom().shuffle(choices)
         return next((one for c in choices if (one := self.drawn_as(workload, c)) is not None), None)
 
-    def drawn_as(self, workload: int, choice: int | str) -> Draw | None:
-        """Return inputs like a sibling's (its index) or of a kind; None where that is not legal."""
+    def drawn_as(
+        self, workload: int, choice: int | str, statics: bool | None = None
+    ) -> Draw | None:
+        """Return inputs like a sibling's (its index) or of a kind; None where that is not legal.
+
+        With `statics` static ones may be of that kind too; None leaves it to chance.
+        """
         if isinstance(choice, int):
             return self.drawer.like(workload, choice)
         for _ in range(_ATTEMPTS):
             if (workload, choice) in self._barred:
                 return None
-            draw = self.drawer.derived(workload, choice)
+            new = bool(secrets.randbits(1)) if statics is None else statics
+            draw = self.drawer.derived(workload, choice, new)
             if self._legal(workload, draw):
                 return draw
         self._barred.add((workload, choice))

@@ -49,8 +49,6 @@ def _comparable(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _varied(definition: Definition, workload: Workload, name: str, value: torch.Tensor) -> bool:
-    if name in definition.kernelarc.static_inputs:
-        return False  # it keeps its values while the others take those of another kind
     said = definition.kernelarc.distributions
     if isinstance(said, dict):
         return bool(said.get(name))

@@ -77,10 +77,16 @@ class Drawer:
         uuid = self._problem.workloads[sibling].uuid
         return Draw(self._make(sibling) | self._kept(workload), f"values of workload {uuid}")
 
-    def derived(self, workload: int, kind: str) -> Draw:
-        """Return inputs of which some have values of another kind; static ones stay."""
-        own = self._make(workload) | self._kept(workload)
-        keep = self.static if workload in self._static else frozenset[str]()
+    def derived(self, workload: int, kind: str, statics: bool) -> Draw:
+        """Return inputs of which some have values of another kind.
+
+        Static ones stay, or with `statics` are new too, for this call and again for the next.
+        """
+        own, keep = self._make(workload), frozenset[str]()
+        if statics:
+            self._static.pop(workload, None)
+        else:
+            own, keep = own | (self._kept(workload) or self._statics(workload)), self.static
         return Draw(self.variety.derive(workload, own, kind, keep), f"{kind} values")
 
     def part(self, workload: int, before: Draw, part: Part, only: str | None = None) -> Draw | None:

@@ -72,7 +72,8 @@ class Probes:
         count = max(2, _OTHERS // len(self._bench.drawer.indices))
         turn = workload * count % max(1, len(choices))
         chosen = (choices[turn:] + choices[:turn])[:count]
-        drawn = (self._bench.drawn_as(workload, choice) for choice in chosen)
+        both = (False, True) if self._bench.drawer.static else (False,)
+        drawn = (self._bench.drawn_as(workload, one, new) for one in chosen for new in both)
         return [draw for draw in drawn if draw is not None]
 
     def _call(self, draw: Draw, renew: bool = False) -> Outputs:

@@ -135,10 +135,13 @@ def test_a_static_input_changes_seldom_and_is_the_same_tensor_until_then() -> No
     assert drawer.fresh(1).inputs["weight"] is not draws[-1].inputs["weight"]
 
 
-def test_other_values_leave_static_inputs_as_they_are() -> None:
+def test_other_values_leave_static_inputs_as_they_are_or_change_them_for_one_call() -> None:
     drawer = _drawer("project")
     before = drawer.draw(0).inputs["weight"]
-    assert drawer.derived(0, "scaled").inputs["weight"] is before
+    assert drawer.derived(0, "scaled", False).inputs["weight"] is before
+    other = drawer.derived(0, "scaled", True).inputs["weight"]
+    assert other is not before
+    assert drawer.draw(0).inputs["weight"] is not other
 
 
 def test_buffers_rewrite_only_what_changed() -> None:
