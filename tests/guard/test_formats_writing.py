@@ -127,6 +127,16 @@ def test_what_a_set_cannot_hold_is_refused_and_nothing_is_written(
     assert not (tmp_path / "set" / "workloads").exists()
 
 
+def test_a_set_is_read_by_a_relative_path_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_set(tmp_path / "set").add_problem(Documents(PLAIN, [UNTOLD]))
+    monkeypatch.chdir(tmp_path)
+    assert TraceSet(Path("set")).problem("scale").folder == str(tmp_path / "set")
+    monkeypatch.chdir(tmp_path / "set" / "definitions" / "elementwise")
+    assert read_problem(Path("scale.json")).definition.name == "scale"
+
+
 def test_a_set_keeps_tolerances_for_us(tmp_path: Path) -> None:
     documents = Documents(PLAIN, [WORKLOAD, {**UNTOLD, "uuid": "w2"}])
     made = create_set(tmp_path / "set")

@@ -29,7 +29,7 @@ def place_of(path: Path, workloads: str = WORKLOADS) -> Place:
         raise ValueError(f"{workloads}: expected a file name inside the problem folder")
     root = set_root(path)
     if path.is_file() and path.suffix == ".json" and root is not None:
-        return _in_set(path, root, workloads)
+        return _in_set(path.absolute(), root, workloads)
     expected = f"a folder with definition.json and {WORKLOADS}"
     if not path.is_dir():
         raise ValueError(f"{path}: expected {expected}, or a definition of a FlashInfer-Trace set")
