@@ -57,6 +57,7 @@ def generated() -> dict[str, str]:
         "url": "${KERNELARC_URL:-http://127.0.0.1:8765/mcp}",
         "headers": {"Authorization": "Bearer ${KERNELARC_TOKEN}"},
         "timeout": 600_000,
+        "alwaysLoad": True,
     }
     return {
         "skill/AGENTS.md": agents_text(),

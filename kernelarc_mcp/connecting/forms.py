@@ -48,13 +48,14 @@ def form_for(client: Client, door: Door) -> Form:
 
 
 def _claude(door: Door) -> Form:
-    entry = _plain(door, "${%s}") | {"timeout": CALL_SECONDS * 1000}
+    # Without `alwaysLoad` a session does not wait for the server, and its first turn has no tools.
+    entry = _plain(door, "${%s}") | {"timeout": CALL_SECONDS * 1000, "alwaysLoad": True}
     # A url without its type is taken for a server to be started.
     entry = {"type": "stdio" if isinstance(door, StdioDoor) else "http"} | entry
     settings = ".claude/settings.local.json"
     patience: list[Change] = []
     if isinstance(door, StdioDoor):
-        # `claude -p` asks its model after 5 s, with or without the server's tools.
+        # Even so it waits 5 s only, which is little for a process on a busy machine.
         milliseconds = str(START_SECONDS * 1000)
         patience = [JsonEntry(settings, ("env", "MCP_CONNECT_TIMEOUT_MS"), milliseconds)]
     return Form(

@@ -31,13 +31,23 @@ FORMS: dict[Client, tuple[str, dict[str, Any], dict[str, Any]]] = {
     # Claude Code: variables as ${NAME}; the type is needed, a timeout is in milliseconds.
     "claude": (
         ".mcp.json",
-        {"mcpServers": {"kernelarc": {"type": "stdio", **SERVED, "timeout": 600_000}}},
+        {
+            "mcpServers": {
+                "kernelarc": {
+                    "type": "stdio",
+                    **SERVED,
+                    "timeout": 600_000,
+                    "alwaysLoad": True,
+                }
+            }
+        },
         {
             "mcpServers": {
                 "kernelarc": {
                     "type": "http",
                     **reached("${KERNELARC_TOKEN}"),
                     "timeout": 600_000,
+                    "alwaysLoad": True,
                 }
             }
         },
