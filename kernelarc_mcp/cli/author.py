@@ -139,7 +139,8 @@ def request_from(
 
 def author(request: Request, python: str, device: str, judge: bool) -> tuple[Problem, list[str]]:
     """Write the problem and try it; returns it with what was seen. UserError where it is no good."""
-    command = [python, "-m", "kernelarc_guard.formats.authoring"]
+    # -P: files here must not be taken for modules of the standard library while torch is imported.
+    command = [python, "-P", "-m", "kernelarc_guard.formats.authoring"]
     try:
         done = subprocess.run(
             command,

@@ -36,6 +36,7 @@ def test_a_function_of_a_file_here_becomes_a_problem(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text("print('imported')\ndef double(x):\n    return x + x\n")
+    (tmp_path / "random.py").write_text("raise RuntimeError('not that one')\n")
     monkeypatch.chdir(tmp_path)
     shape = ("--shape", "x=rows, 8", "--axes", "rows=2", "--axes", "rows=4", "--dtype", "float64")
     status, out, err = run("new", "made", "--from", "mine:double", *shape, "--no-judge", "--json")
