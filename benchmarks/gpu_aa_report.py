@@ -23,6 +23,8 @@ SEED = 7
 POOL = 200
 """Calibrations that virtual submissions share."""
 CAMPAIGNS = 2_000
+LEAST_PAIRS = 24
+"""From fewer pairs nothing is drawn: their own mean would decide, not the rule."""
 _PARAMETERS = default_parameters("cuda:0")
 Row = dict[str, Any]
 
@@ -95,7 +97,7 @@ def _careful(bank: Bank, count: int) -> Calibrations:
 
 def _false(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Iterable[Row]:
     for (name, planted), bank in found.items():
-        if planted:
+        if planted or len(bank.values) < LEAST_PAIRS:
             continue
         for how, source in (("as measured", bank), ("arms by a coin", Tossed(bank))):
             held = _held(bank, rng, count)
@@ -103,7 +105,8 @@ def _false(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Ite
             many = campaigns(source, rng, CAMPAIGNS, _held(bank, rng, CAMPAIGNS))
             yield {
                 "kernel": name,
-                "pairs drawn": how,
+                "drawn": how,
+                "of pairs": len(bank.values),
                 "virtual submissions": count,
                 "KEEP": int(got.keep.sum()),
                 "upper 95 % bound %": _bound(int(got.keep.sum()), count),
@@ -117,7 +120,7 @@ def _false(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Ite
 def _power(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Iterable[Row]:
     for (name, planted), bank in sorted(found.items()):
         same = found.get((name, 0.0))
-        if not planted or same is None:
+        if not planted or same is None or len(bank.values) < LEAST_PAIRS:
             continue
         row: Row = {
             "kernel": name,
