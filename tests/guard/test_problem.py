@@ -265,7 +265,8 @@ def test_an_expression_that_is_no_arithmetic_is_refused(expression: str) -> None
 def test_reading_problems_and_solutions_imports_no_torch() -> None:
     code = (
         "import sys, kernelarc_guard.problem, kernelarc_guard.solution, "
-        "kernelarc_guard.fingerprint; "
+        "kernelarc_guard.fingerprint, kernelarc_guard.formats.flashinfer, "
+        "kernelarc_guard.formats.results, kernelarc_guard.formats.authored; "
         "sys.exit(bool({'torch', 'numpy', 'scipy'} & set(sys.modules)))"
     )
     guard = Path(__file__).resolve().parents[2] / "guard"
