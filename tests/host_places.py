@@ -87,19 +87,19 @@ def judge_all(folder: Path, guard: str) -> None:
         host.close()
 
 
-def scripted_guard(folder: Path) -> str:
+def scripted_guard(folder: Path, program: str = "scripted_guard") -> str:
     """Return an executable that takes the place of the guard's interpreter.
 
     It speaks the guard's protocol, runs the real decision rule on made-up times and obeys the
-    PLAN in a candidate's source; see scripted_guard.py.
+    PLAN in a candidate's source; see scripted_guard.py. `scripted_profiler` answers inquiries too.
     """
-    script = folder / "scripted-guard"
+    script = folder / program
     tests = Path(__file__).resolve().parent
     lines = [
         f"#!{sys.executable} -I",
         "import runpy, sys",
-        f"sys.path[:0] = [{str(tests.parent / 'guard')!r}, {str(tests.parent)!r}]",
-        f"runpy.run_path({str(tests / 'scripted_guard.py')!r}, run_name='__main__')",
+        f"sys.path[:0] = {[str(tests.parent / 'guard'), str(tests.parent), str(tests)]!r}",
+        f"runpy.run_path({str(tests / f'{program}.py')!r}, run_name='__main__')",
     ]
     script.write_text("\n".join(lines) + "\n")
     script.chmod(0o755)

@@ -3,12 +3,11 @@
 import json
 import shutil
 import sqlite3
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from host_places import judge_all, make_campaign, opened, planned
+from host_places import judge_all, make_campaign, opened, planned, scripted_guard
 from serving import answer_of, connected, refusal_of, text_of
 
 from kernelarc_mcp.host.errors import BadRequest, BudgetSpent, NotAllowed, NotYours, UnknownTicket
@@ -16,7 +15,6 @@ from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
 from kernelarc_mcp.profile_views import ProfileView
 
-TESTS = Path(__file__).resolve().parent.parent
 PLANS = ("gain:5", "gain:-1", "wrong", "no_counters", "die_profiling")
 """Of s001 to s005; the first becomes the record."""
 
@@ -30,14 +28,7 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a guard that answers from a script, profiles too."""
-    script = tmp_path_factory.mktemp("guard") / "scripted-profiler"
-    paths = [str(TESTS.parent / "guard"), str(TESTS.parent), str(TESTS)]
-    script.write_text(
-        f"#!{sys.executable} -I\nimport runpy, sys\nsys.path[:0] = {paths!r}\n"
-        f"runpy.run_path({str(TESTS / 'scripted_profiler.py')!r}, run_name='__main__')\n"
-    )
-    script.chmod(0o755)
-    return str(script)
+    return scripted_guard(tmp_path_factory.mktemp("guard"), "scripted_profiler")
 
 
 @pytest.fixture(scope="module")

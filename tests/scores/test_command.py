@@ -1,18 +1,23 @@
 """`score` and `profile` on the command line, with a guard that answers from a script."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from host_places import judge_all, make_campaign_with_seed, make_problem, opened, planned
+from host_places import (
+    judge_all,
+    make_campaign_with_seed,
+    make_problem,
+    opened,
+    planned,
+    scripted_guard,
+)
 
 from kernelarc_mcp.cli.main import main
 from kernelarc_mcp.host.campaign import PROBLEM
 
 Run = Callable[..., tuple[int, str, str]]
-TESTS = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -33,14 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 @pytest.fixture(scope="module")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a guard that answers from a script, inquiries too."""
-    script = tmp_path_factory.mktemp("guard") / "scripted-profiler"
-    paths = [str(TESTS.parent / "guard"), str(TESTS.parent), str(TESTS)]
-    script.write_text(
-        f"#!{sys.executable} -I\nimport runpy, sys\nsys.path[:0] = {paths!r}\n"
-        f"runpy.run_path({str(TESTS / 'scripted_profiler.py')!r}, run_name='__main__')\n"
-    )
-    script.chmod(0o755)
-    return str(script)
+    return scripted_guard(tmp_path_factory.mktemp("guard"), "scripted_profiler")
 
 
 @pytest.fixture(scope="module")

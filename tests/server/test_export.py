@@ -1,38 +1,21 @@
 """`export`, SET:NAME and traces on the command line."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from problem_folders import DEFINITION, WORKLOAD, changed, write_problem
+from serving import Run
 
 from kernelarc_guard.formats.traces import read_traces
 from kernelarc_guard.problem import read_documents, read_problem
 from kernelarc_guard.protocol import Schedule, WorkloadReport
 from kernelarc_guard.solution import make_solution, reference_solution
-from kernelarc_mcp.cli.main import main
 from kernelarc_mcp.cli.options import chosen_problem
 from kernelarc_mcp.cli.traces import write_traces
 from kernelarc_mcp.evaluation import Case, refused
 
-Run = Callable[..., tuple[int, str, str]]
 PLAIN = changed(DEFINITION, "axes.half", ...)
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command line and returns status, output and errors."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        status = ended.value.code
-        return status if isinstance(status, int) else 0, shown.out, shown.err
-
-    return command
 
 
 def test_a_problem_goes_into_a_set_and_comes_back_with_every_key(run: Run, tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """`problems PATH`: what a folder or a set holds, and whether each reference runs."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from problem_folders import DEFINITION, WORKLOAD, changed, write_problem
+from serving import Run
 
 from kernelarc_guard.check_problem import check_problem
 from kernelarc_guard.formats.documents import Documents
@@ -13,25 +13,8 @@ from kernelarc_guard.formats.flashinfer import create_set
 from kernelarc_guard.formats.needs import needs_gpu
 from kernelarc_guard.formats.trying import run_once
 from kernelarc_guard.problem import ProblemError, read_problem
-from kernelarc_mcp.cli.main import main
 
-Run = Callable[..., tuple[int, str, str]]
 LARGE = changed(WORKLOAD, "axes.n", 2**40)
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs the command line and returns status, output and errors."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        status = ended.value.code
-        return status if isinstance(status, int) else 0, shown.out, shown.err
-
-    return command
 
 
 def test_the_library_is_listed_with_class_needs_and_state(run: Run) -> None:
