@@ -41,7 +41,8 @@ def rules_of(settings: CampaignSettings, weighted: bool) -> list[str]:
         " system, Python with torch, the compiler and a scratch folder.",
         f"r counts ACCEPT and REVERT since your last KEEP or draft. At r = {settings.r_draft} you must"
         " DRAFT: against your branch (`seed` until you have one) change the algorithm, DSL or layout,"
-        f" say which, and share at most {MAX_SIMILARITY:.0%} of its text. {readable}",
+        f" say which, and share at most {MAX_SIMILARITY:.0%} of its text. A right draft becomes your"
+        f" branch whatever its speed, and r is 0. {readable}",
         f"At most {MAX_FILES} files and {MAX_BYTES // 1024} KiB of sources. The same source again,"
         " also with other comments or formatting, is REJECT duplicate.",
     ]

@@ -178,6 +178,9 @@ def test_the_reference_is_judged_once_as_a_line_to_beat(tmp_path: Path, guard: s
     judge_all(folder, guard)
     with opened(folder) as host:
         lines = {line.name: line.speedup for line in host.board().baselines}
+        # The reference's own times stand in the brief, beside the record's.
+        for shown in host.brief("ada").workloads:
+            assert shown.reference_us is not None and shown.reference_us > 0
         assert lines["seed"] == 1.0 and lines["reference"] == pytest.approx(1.0, rel=0.01)
         assert all(workload.record_us == 1000.0 for workload in host.brief("ada").workloads)
         assert [r.kind for r in host.campaign.journal.ledger.rows_after(0)].count("baselined") == 1
