@@ -113,6 +113,8 @@ def request_from(
     dtypes: dict[str, str] = {}
     for text in options["dtypes"] or []:
         name, _, dtype = text.rpartition("=")
+        if (name or "*") in dtypes:
+            raise UserError(f"--dtype {text}: {name or 'that of all others'} is given twice")
         dtypes[name or "*"] = dtype
     axes: list[dict[str, int]] = []
     for text in options["axes"] or []:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import anyio
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from kernelarc_guard.inquiries import Count, Counted
 from kernelarc_guard.problem import Problem, read_problem
@@ -239,7 +239,7 @@ def _show(report: ScoreReport) -> None:
         said = f": {', '.join(over)}" if over else ""
         out.print(f"{report.solution}{said}; {report.times}", markup=False)
     table = Table(
-        "workload",
+        Column("workload", max_width=20, overflow="ellipsis", no_wrap=True),
         "T_k us",
         "T_b us",
         "T_SOL us",
@@ -252,7 +252,7 @@ def _show(report: ScoreReport) -> None:
     for row in report.workloads:
         own = row.roofline
         table.add_row(
-            row.uuid[:20],
+            row.uuid,
             _number(row.solution_us),
             _number(None if row.baseline is None else row.baseline.milliseconds * 1e3),
             _number(None if row.bound is None else row.bound.milliseconds * 1e3),

@@ -16,11 +16,14 @@ FREE = 100 << 30
 class Library:
     """Stands in for libnvidia-ml: answers by name, and remembers what was asked."""
 
-    def __init__(self, **answers: Callable[..., int]) -> None:
+    def __init__(self, lacks: tuple[str, ...] = (), **answers: Callable[..., int]) -> None:
+        self.lacks = lacks
         self.answers: dict[str, Callable[..., int]] = answers
         self.asked: list[str] = []
 
     def __getattr__(self, name: str) -> "Function":
+        if name in self.__dict__["lacks"]:
+            raise AttributeError(name)
         function = Function(self, name)
         self.__dict__[name] = function
         return function
@@ -134,3 +137,10 @@ def test_what_is_worth_saying_of_blocks_is_said_once() -> None:
     assert noteworthy([]) == []
     blind = [DeviceState(pair=1, free_bytes=FREE)]
     assert noteworthy(blind) == ["gpu_not_idle: whether others use the device cannot be told here"]
+
+
+def test_a_driver_that_is_too_old_for_a_question_is_named() -> None:
+    asked = "nvmlDeviceGetComputeRunningProcesses_v3"
+    nvml = Nvml("GPU-1", Library(lacks=(asked,)))
+    with pytest.raises(NoNvml, match=f"{asked}: this driver's library does not have it"):
+        nvml.processes()

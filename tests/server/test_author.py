@@ -55,6 +55,10 @@ def test_a_campaign_needs_a_problem_and_a_problem_no_campaign(run: Run, tmp_path
         ((made, "--problem", "topk", "--shape", "x=3"), "--shape: only with --from"),
         ((made, "--problem", "topk", "--eval"), "--eval: only with --from"),
         ((made, "--from", "a:b", "--shape", "3"), "--shape 3: expected NAME=..."),
+        (
+            (made, "--from", "a:b", "--dtype", "x=int8", "--dtype", "x=bool"),
+            "--dtype x=bool: x is given twice",
+        ),
     ):
         status, out, err = run("new", *arguments)
         assert (status, out) == (2, "") and says in err and err.count("\n") == 1, err

@@ -119,7 +119,11 @@ class Nvml:
         self._raise(function, self._call(function, *arguments))
 
     def _call(self, function: str, *arguments: Any) -> int:
-        status: int = getattr(self._library, function)(*arguments)
+        try:
+            called = getattr(self._library, function)
+        except AttributeError:
+            raise NoNvml(f"{function}: this driver's library does not have it") from None
+        status: int = called(*arguments)
         return status
 
     def _raise(self, function: str, status: int) -> None:
