@@ -64,6 +64,8 @@ class ProfileRun:
         try:
             first.run(call)
         except Refused as error:
+            if first.seen.settled:
+                raise
             refused = error
         if refused is None and (first.seen.kernels or first.seen.settled):
             return first

@@ -80,7 +80,7 @@ class Seen:
     files: list[Path] = field(default_factory=list)
     """Raw reports, on the host."""
     settled: bool = False
-    """Where there are no counters: nothing about this machine's profiler is in doubt."""
+    """Where there are no counters, or it failed: nothing about this machine's profiler is in doubt."""
 
 
 class GpuProfile:
@@ -157,6 +157,7 @@ class GpuProfile:
         os.chmod(room.out, 0o700)  # the solution may have shut it
         output: str = answer["output"]
         if answer["passed"]:
+            seen.settled = True
             raise CallFailed(
                 f"the solution passed a limit while it was profiled: {answer['passed']}"
             )
