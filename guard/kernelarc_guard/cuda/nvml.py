@@ -103,10 +103,6 @@ class Nvml:
         """Let the clocks go again; raises NoNvml."""
         self._check("nvmlDeviceResetGpuLockedClocks", self._handle)
 
-    def largest_sm_mhz(self) -> int | None:
-        """Return the highest clock that the multiprocessors can have."""
-        return self._number("nvmlDeviceGetMaxClockInfo", c_uint, _SM)
-
     def _number(self, function: str, kind: Callable[[], Any], *more: int) -> int | None:
         value = kind()
         status = self._call(function, self._handle, *map(c_int, more), byref(value))

@@ -17,7 +17,7 @@ from kernelarc_guard.formats.documents import (
     dump_lines,
 )
 from kernelarc_guard.formats.places import definition_file, definitions, is_set
-from kernelarc_guard.formats.traces import Trace, append_traces, read_traces
+from kernelarc_guard.formats.traces import Trace, read_traces
 from kernelarc_guard.formats.writing import blobs, copy_blobs, plain_workload
 from kernelarc_guard.problem import Problem, ProblemError, read_documents, read_problem
 from kernelarc_guard.solution import Solution, read_solution
@@ -103,14 +103,6 @@ class TraceSet:
         file = folder / f"{_name(document['name'], 'name')}.json"
         _write(file, dump_document(document))
         return file
-
-    def add_traces(self, traces: list[Document], author: str, op: str) -> None:
-        """Add results of one author on one definition."""
-        if traces:
-            name = _name(traces[0]["definition"], "definition")
-            append_traces(
-                self.root / "traces" / _name(author, "author") / op / f"{name}.jsonl", traces
-            )
 
 
 def create_set(root: Path) -> TraceSet:
