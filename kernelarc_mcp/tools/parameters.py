@@ -30,7 +30,7 @@ Turn = Annotated[
     Field(
         ge=1,
         le=1_000_000,
-        description="1 at the first wait for a ticket, then one more each time, as next_step says.",
+        description="1 at the first wait for it, then one more each time, as next_step says.",
     ),
 ]
 """Makes each wait another call: Gemini CLI ends an agent that makes the same call five times."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from kernelarc_mcp.follow import HEARTBEAT, MAX_WAIT, POLL
 from kernelarc_mcp.profile_views import ProfileView
 from kernelarc_mcp.tools.desk import Desk
-from kernelarc_mcp.tools.parameters import Ticket, Wait
+from kernelarc_mcp.tools.parameters import Ticket, Turn, Wait
 
 
 class ProfilingTools:
@@ -27,6 +27,7 @@ class ProfilingTools:
             Field(max_length=100, description="Its uuid; empty: the one that took longest."),
         ] = "",
         wait_seconds: Wait = 45.0,
+        turn: Turn = 1,
     ) -> ProfileView:
         """Profile one call of a submission of yours that was judged right: bottleneck, share of each
         roof, stalls, occupancy and its limiter, registers, spills, shared memory, L2 hits, and what
@@ -45,4 +46,7 @@ class ProfilingTools:
                 await context.report_progress(told, 100.0, view.profile)
             await anyio.sleep(min(POLL, left))
             view = host.profile_now(agent, submission, view.workload)
-        return view
+        if view.state != "queued":
+            return view
+        step = f"{view.next_step.rstrip('.')}, and turn {turn + 1}."
+        return view.model_copy(update={"next_step": step})

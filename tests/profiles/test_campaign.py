@@ -169,3 +169,20 @@ async def test_the_tool_waits_for_the_profile_and_answers_alike_in_text_and_stru
         assert len(text_of(result)) < 2000 and json.loads(text_of(result)) == answer
         refused = await client.call_tool("profile_candidate", {"submission": "s009"})
         assert "no submission 's009'" in refusal_of(refused)
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_waits_for_its_profile_never_makes_the_same_call_twice(
+    judged: Path, tmp_path: Path
+) -> None:
+    """Gemini CLI ends an agent at the fifth call in a row with the same arguments."""
+    folder, silent = tmp_path / "c", tmp_path / "silent"
+    shutil.copytree(judged, folder)
+    silent.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    silent.chmod(0o755)
+    async with connected(Host.open(folder), "ada", str(silent)) as client:
+        for turn in (1, 2):
+            given = {"submission": "s001", "turn": turn, "wait_seconds": 0}
+            view = answer_of(await client.call_tool("profile_candidate", given))
+            assert view["state"] == "queued"
+            assert view["next_step"].endswith(f"workload, and turn {turn + 1}.")
