@@ -35,14 +35,16 @@ def system_paths() -> list[str]:
     nvcc = find_nvcc()
     if nvcc is not None:
         wanted.append(nvcc.root)
-    home = Path.home()
     for path in wanted:
-        if path == "/" or (home != Path("/") and home.is_relative_to(path)):
-            raise Refused(
-                f"the sandbox would show {path} to candidates, which holds {home}: "
-                "install kernelarc-mcp[guard] into a virtual environment of its own"
-            )
+        refuse_home(path, "install kernelarc-mcp[guard] into a virtual environment of its own")
     return _outermost(wanted)
+
+
+def refuse_home(path: str, advice: str) -> None:
+    """Raise Refused, with advice, where showing a path would show the home directory or everything."""
+    home = Path.home()
+    if path == "/" or (home != Path("/") and home.is_relative_to(path)):
+        raise Refused(f"the sandbox would show {path} to candidates, which holds {home}: {advice}")
 
 
 def hidden_paths(shown: list[str]) -> list[str]:

@@ -220,3 +220,11 @@ def test_a_solution_that_fails_below_the_profiler_is_answered_and_so_charged(
     profile, files = profiler.run()
     assert (profile.bottleneck, files) == ("unknown", [])
     assert "failed while it was profiled: ValueError: not today" in profile.why
+
+
+def test_a_profiler_that_lies_in_the_home_directory_itself_is_not_shown(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(stand.tools))
+    with pytest.raises(Refused, match="would show .* to candidates.*take it off the PATH"):
+        stand.run()

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import torch
 
+from kernelarc_guard.allowlist import refuse_home
 from kernelarc_guard.backend import Backend
 from kernelarc_guard.build import Built
 from kernelarc_guard.cuda import profiled
@@ -235,8 +236,10 @@ class GpuProfile:
 
 
 def gpu_room(sandbox: Sandbox, backend: Backend, folder: Path) -> tuple[Room, Path]:
-    """Return the room in which a solution is profiled, and an empty folder for tools."""
+    """Return a solution's room and a folder for tools; Refused where showing ncu shows a home."""
     ncu = find_ncu()
+    if ncu is not None:
+        refuse_home(ncu.root, "install the profiler elsewhere, or take it off the PATH")
     given, out, tools = (folder / name for name in ("given", "out", "tools"))
     for one in (given, out, tools):
         one.mkdir()
