@@ -11,6 +11,8 @@ from kernelarc_mcp.host.state import Attempt, CampaignState
 
 MOST_TRIES: Final = 2
 """How often a profile that the guard could not make may be asked for."""
+MOST_WAITING: Final = 2
+"""Profiles of one agent that may wait at a time: each takes a turn between two judgements."""
 
 
 def unfit(attempt: Attempt) -> str:
@@ -31,6 +33,11 @@ def unfit(attempt: Attempt) -> str:
 def pending(state: CampaignState) -> ProfileStep | None:
     """Return the profile that was asked for first and is not done, or None."""
     return next((step for step in state.profiles.values() if not step.done), None)
+
+
+def waiting(state: CampaignState, agent: str) -> list[ProfileStep]:
+    """Return the profiles an agent asked for that are not done."""
+    return [step for step in state.profiles.values() if step.agent == agent and not step.done]
 
 
 def apply_profile(state: CampaignState, event: Event, body: ProfileAsked | ProfileDone) -> None:
@@ -62,6 +69,8 @@ def apply_profile(state: CampaignState, event: Event, body: ProfileAsked | Profi
     expect(event, before is None or again, "it was asked for already")
     tries = 1 if before is None else before.tries + 1
     expect(event, tries <= MOST_TRIES, f"it was tried {MOST_TRIES} times")
+    few = len(waiting(state, event.agent)) < MOST_WAITING
+    expect(event, few, f"{event.agent} has {MOST_WAITING} profiles waiting already")
     # Put last: what was asked for first is done first.
     state.profiles.pop(key, None)
     state.profiles[key] = ProfileStep(

@@ -8,7 +8,7 @@ from kernelarc_guard.profile_model import Bottleneck, printable
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import BadRequest, BudgetSpent, NotAllowed
 from kernelarc_mcp.host.events import ProfileAsked, ProfileDone
-from kernelarc_mcp.host.profile_state import MOST_TRIES, pending, unfit
+from kernelarc_mcp.host.profile_state import MOST_TRIES, MOST_WAITING, pending, unfit, waiting
 from kernelarc_mcp.host.profile_step import ProfileStep
 from kernelarc_mcp.host.state import Attempt
 from kernelarc_mcp.host.submit import solution_of
@@ -61,6 +61,9 @@ def ask(campaign: Campaign, agent: str, submission: str, workload: str = "") -> 
         if step is None or (step.done and step.answer is None and step.tries < MOST_TRIES):
             if why := unfit(attempt):
                 raise NotAllowed(why)
+            if len(earlier := waiting(state, agent)) >= MOST_WAITING:
+                named = ", ".join(f"{one.ticket} on {one.workload}" for one in earlier)
+                raise NotAllowed(f"{MOST_WAITING} profiles may wait at a time; yours: {named}")
             if limit := state.limit_reached(writer.at):
                 raise BudgetSpent(f"the campaign is over: {limit}; reading stays allowed")
             record = state.record.ticket

@@ -48,10 +48,11 @@ def profiled(judged: Path, guard: str, tmp_path_factory: pytest.TempPathFactory)
     """Return the same with profiles of all that may have one."""
     folder = tmp_path_factory.mktemp("profiled") / "c"
     shutil.copytree(judged, folder)
-    with opened(folder) as host:
-        for ticket in ("s001", "s002", "s004", "s005"):
-            assert host.profile("ada", ticket).state == "queued"
-    judge_all(folder, guard)
+    for tickets in (("s001", "s002"), ("s004", "s005")):
+        with opened(folder) as host:
+            for ticket in tickets:
+                assert host.profile("ada", ticket).state == "queued"
+        judge_all(folder, guard)
     return folder
 
 
@@ -116,6 +117,19 @@ def test_what_may_not_be_profiled_is_refused_and_nothing_is_stored(host: Host) -
             host.profile(agent, ticket, workload)
         assert said in str(refused.value)
     assert host.campaign.journal.ledger.last_seq() == rows
+
+
+def test_two_profiles_of_an_agent_may_wait_and_a_third_is_refused(
+    judged: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(judged, tmp_path / "c")
+    with opened(tmp_path / "c") as host:
+        for ticket in ("s001", "s002", "s001"):
+            assert host.profile("ada", ticket).state == "queued"
+        with pytest.raises(
+            NotAllowed, match="2 profiles may wait at a time; yours: s001 on .*s002"
+        ):
+            host.profile("ada", "s004")
 
 
 def test_a_queued_submission_waits_for_its_verdict_first(tmp_path: Path) -> None:
