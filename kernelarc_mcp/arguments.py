@@ -74,7 +74,8 @@ def allowed(schema: Mapping[str, Any]) -> str:
     if schema.get("type") == "object":
         values = schema.get("additionalProperties")
         inner = values.get("type") if isinstance(values, Mapping) else None
-        return f"{kind} whose values are {inner}s" if inner else kind
+        most = f" of at most {schema['maxProperties']}" if "maxProperties" in schema else ""
+        return f"{kind}{most} whose values are {inner}s" if inner else f"{kind}{most}"
     if schema.get("type") == "array":
         inner = schema.get("items", {}).get("type")
         most = f" of at most {schema['maxItems']}" if "maxItems" in schema else ""

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kernelarc_mcp.follow import MAX_WAIT
+from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES
 
-MAX_TEXT = 1_000_000
-"""Characters of one text; above this a call is refused, below it the envelope decides."""
+MAX_TEXT = MAX_BYTES
+"""Characters of one text; above this a call is refused, below it the envelope counts all bytes."""
 
 Ticket = Annotated[
     str, Field(min_length=1, max_length=100, description="Ticket that submit_candidate returned.")
@@ -48,7 +49,7 @@ FileName = Annotated[
 ]
 Files = Annotated[
     dict[str, Annotated[str, Field(max_length=MAX_TEXT)]],
-    Field(max_length=100, description="Further files: relative path -> whole text."),
+    Field(max_length=MAX_FILES - 1, description="Further files: relative path -> whole text."),
 ]
 Label = Annotated[str, Field(max_length=120)]
 Flags = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=50)]

@@ -6,11 +6,13 @@ import pytest
 from server_campaigns import KERNEL, Place
 from serving import ERAS, Era, answer_of, connected, refusal_of
 
+from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES
 from kernelarc_mcp.host.host import Host
 
 pytestmark = pytest.mark.anyio
 
-LONG = "x" * 1_000_001
+LONG = "x" * (MAX_BYTES + 1)
+MANY = {f"f{n}.py": "x = 1" for n in range(MAX_FILES)}
 SUBMIT = {"source": KERNEL, "summary": "x + x"}
 CONCLUDE = {"kind": "trap", "summary": "s", "lesson": "l", "evidence": "s001"}
 BAD: list[tuple[str, dict[str, Any], str]] = [
@@ -21,7 +23,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("cancel_submission", {}, "`ticket` is missing"),
     ("write_conclusion", {"kind": "win"}, "`summary` is missing"),
     # empty where something is needed
-    ("submit_candidate", SUBMIT | {"source": ""}, "`source`: expected a string (1 to 1000000"),
+    ("submit_candidate", SUBMIT | {"source": ""}, "`source`: expected a string (1 to 524288"),
     ("wait_submission", {"ticket": ""}, "`ticket`: expected a string (1 to 100 characters)"),
     # wrong type
     ("get_strategy_lens", {"name": 7}, "`name`: expected a string"),
@@ -30,7 +32,11 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("read_memory", {"kind": "both"}, "`kind`: expected one of '', 'win', 'trap'"),
     ("submit_candidate", SUBMIT | {"source": {"a": 1}}, "`source`: expected a string"),
     ("submit_candidate", SUBMIT | {"source": None}, "got null"),
-    ("submit_candidate", SUBMIT | {"files": "a.py"}, "`files`: expected an object whose values"),
+    (
+        "submit_candidate",
+        SUBMIT | {"files": "a.py"},
+        "`files`: expected an object of at most 31 whose values",
+    ),
     ("submit_candidate", SUBMIT | {"files": {"a.py": 1}}, "`files['a.py']`: expected a string"),
     ("submit_candidate", SUBMIT | {"cflags": "-O3"}, "`cflags`: expected a list of at most 50"),
     ("submit_candidate", SUBMIT | {"cflags": [3]}, "`cflags[0]`: expected a string"),
@@ -46,8 +52,9 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     # oversized
     ("get_strategy_lens", {"name": "n" * 101}, "`name`: expected a string (at most 100"),
     ("read_memory", {"limit": 65}, "`limit`: expected an integer (1 to 64), got the number 65"),
-    ("submit_candidate", SUBMIT | {"source": LONG}, "got a string of 1000001 characters"),
-    ("submit_candidate", SUBMIT | {"files": {"a": LONG}}, "got a string of 1000001 characters"),
+    ("submit_candidate", SUBMIT | {"source": LONG}, "got a string of 524289 characters"),
+    ("submit_candidate", SUBMIT | {"files": {"a": LONG}}, "got a string of 524289 characters"),
+    ("submit_candidate", SUBMIT | {"files": MANY}, "`files`: expected an object of at most 31"),
     ("submit_candidate", SUBMIT | {"summary": "s" * 301}, "`summary`: expected a string (at most"),
     ("submit_candidate", SUBMIT | {"wait_seconds": 51}, "`wait_seconds`: expected a number (0 to"),
     ("submit_candidate", SUBMIT | {"tokens": 10**400}, "`tokens`: expected an integer"),
