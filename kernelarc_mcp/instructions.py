@@ -22,9 +22,8 @@ DSL or layout from your branch, not a light edit of it.
 
 Verdicts: REJECT (refused before its values were looked at), REVERT (wrong, slower, or not shown \
 close to the record), ACCEPT (correct and close: your branch now), KEEP (proven faster: the record \
-now). Each costs one attempt; only ACCEPT and REVERT bring the plateau nearer (r). A call whose \
-arguments are refused costs nothing, nor does a repeated request_id; the same source again is a \
-REJECT.
+now). Each costs one attempt; only ACCEPT and REVERT bring the plateau nearer (r). A call that gets \
+no ticket costs nothing, nor does a repeated request_id; the same source again is a REJECT.
 Timing is done by the guard on fresh inputs, in processes of its own, and every timed output is \
 checked: returning early, caching results or special-casing inputs does not pay.
 """

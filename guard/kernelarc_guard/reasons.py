@@ -61,7 +61,7 @@ REASONS: Final[dict[str, Reason]] = {
         "REVERT", "It gave an earlier call's answer, or the memory that still holds it."
     ),
     "late_write": _reason("REVERT", "It wrote to a result after the call had ended."),
-    "not_deterministic": _reason("REVERT", "The same inputs gave other bits the second time."),
+    "not_deterministic": _reason("REVERT", "The problem asks for equal bits, and they differed."),
     "limit_passed": _reason(
         "REJECT REVERT", "Its processes passed a limit on their number, memory or files."
     ),

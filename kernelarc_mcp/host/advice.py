@@ -58,10 +58,11 @@ def _onward(standing: AgentStanding, read: Read) -> str:
             "CONTINUE: call read_memory; then write a candidate after this lens's first move that"
             f" applies, from {branch} (view_snapshot shows it) or from an empty file."
         )
+    idea, which = ("next idea", "") if standing.used else ("first move", " that applies")
     told = "this lens" if read == "lens" else f"your lens ({lens}, see get_strategy_lens)"
     return (
-        f"CONTINUE: try the next idea of {told} from {branch} (view_snapshot shows it) and call"
-        " submit_candidate."
+        f"CONTINUE: try the {idea} of {told}{which}, from {branch} (view_snapshot shows it), and"
+        " call submit_candidate."
     )
 
 

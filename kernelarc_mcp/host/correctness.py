@@ -11,10 +11,10 @@ from kernelarc_mcp.views import CorrectnessView, LimitsView, ToleranceView
 
 MEANS: Final = {
     "strict": (
-        "Every element: |error| <= max_atol + max_rtol * |expected|, and also at most 16 times (4 times"
-        " for outputs of 16 bits) the largest error that the reference makes in the same row (last"
-        " dimension) in its declared precision, or that adding up one after the other makes there,"
-        " where that is more. Sums in any order, in several accumulators or by atomics pass."
+        "Every element: |error| <= max_atol + max_rtol * |expected|, and |error| <= 16 * e (4 * e for"
+        " outputs of 16 bits). e is the largest error in the same row (last dimension) of the reference"
+        " in its declared precision, or of adding up one after the other, whichever is larger. Sums in"
+        " any order, in several accumulators or by atomics pass."
     ),
     "sol": (
         "The share required_matched_ratio of the elements must be within"
@@ -39,11 +39,14 @@ _NARROW: Final = (
 )
 _INTEGERS: Final = " Integer outputs get no relative tolerance."
 _VALUES: Final = (
-    " NaN and infinity must stand where the expected ones do. Shapes are those of `workloads` alone;"
-    " values may also come scaled, shifted, signed, with outliers or constant within rows."
+    " Shapes are those of `workloads` alone; values may also come scaled, shifted, signed, with"
+    " outliers or constant within rows, where the reference in its declared precision stays {finite}"
+    "within a quarter of the tolerance."
 )
+_FINITE: Final = " Outputs must be finite where the expected ones are."
+_NONFINITE: Final = " NaN and infinity must stand where the expected ones do."
 _BITWISE: Final = " The same inputs must give the same bits again."
-_ANY_BITS: Final = " Bits may differ from call to call."
+_ANY_BITS: Final = " Bits may differ from call to call: not_deterministic is not looked for."
 
 
 def correctness_view(
@@ -55,7 +58,8 @@ def correctness_view(
         means += _NARROW if _HALVES & set(dtypes) else ""
         means += _WIDE if "float32" in dtypes else ""
         means += _INTEGERS if any("int" in one for one in outputs) else ""
-    means += _ORACLE[keys.oracle] + _VALUES
+    means += _ORACLE[keys.oracle] + (_NONFINITE if keys.nonfinite_outputs else _FINITE)
+    means += _VALUES.format(finite="" if keys.nonfinite_outputs else "finite and ")
     means += _BITWISE if keys.determinism == "bitwise" else _ANY_BITS
     return CorrectnessView(tolerance_mode=keys.tolerance, means=means)
 

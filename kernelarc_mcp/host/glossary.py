@@ -59,7 +59,7 @@ def verdicts_text(settings: CampaignSettings) -> str:
     """Return the page, in Markdown."""
     lines = ["# How to read an answer of submit_candidate and wait_submission", ""]
     lines += ["Two answers, with what matters first (the others of their keys left out):", ""]
-    lines += [f"    {json.dumps(one)}" for one in (_FAILED, _KEPT)]
+    lines += [_example(one, settings.device) for one in (_FAILED, _KEPT)]
     lines += ["", "While `state` is `queued` or `judging`, `verdict` is null: wait_submission."]
     lines += [
         "`detail` says what failed, where and what is allowed. Do `state_after.directive`: CONTINUE,"
@@ -81,3 +81,12 @@ def verdicts_text(settings: CampaignSettings) -> str:
     ]
     lines += [f"* {word}: {means}." for word, means in _WORDS.items()]
     return "\n".join(lines) + "\n"
+
+
+def _example(answer: dict[str, Any], device: str) -> str:
+    """Return an answer as it would come on the device."""
+    if not device.startswith("cpu"):
+        return f"    {json.dumps(answer)}"
+    # Compilers for a CPU tell no registers, only errors and warnings.
+    build = [one for one in answer["build"] if one["severity"] != "info"]
+    return f"    {json.dumps(answer | {'build': build})}".replace("kernel.cu", "kernel.cpp")

@@ -56,7 +56,7 @@ def interface_sections(
         "WHAT TO SEND": _sending(languages, gpu),
         "PYTHON": _python(definition, inputs, outputs, gpu),
         "C++": _dlpack(definition, inputs, outputs, gpu),
-        "BUILD": _compiled_for_gpu() if gpu else _compiled_for_cpu(),
+        "BUILD": _compiled_for_gpu() if gpu else _compiled_for_cpu(definition),
     }
     if gpu:
         sections["STREAMS"] = _streams()
@@ -139,7 +139,7 @@ def _dlpack(definition: Definition, inputs: list[str], outputs: list[str], gpu: 
             "      return cudaGetLastError();  // 0: it was launched",
         ]
     else:
-        body.append("      return 0;  // anything else: it failed")
+        body.append("      return 0;  // anything else: `raised`")
     return (
         f"{'CUDA C++' if gpu else 'C++'}, binding dlpack (the usual one; fills the outputs):\n"
         + "".join(f"    #include <{name}>\n" for name in headers)
@@ -177,11 +177,19 @@ def _short(names: list[str]) -> list[str]:
     return names if len(names) < 4 else [names[0], "...", names[-1]]
 
 
-def _compiled_for_cpu() -> str:
+def _compiled_for_cpu(definition: Definition) -> str:
+    keys = definition.kernelarc
+    fast = (
+        "-funroll-loops"
+        if keys.nonfinite_outputs
+        else "-ffast-math (forgets NaN and infinity; outputs here are finite)"
+    )
+    several = " -fopenmp goes into ld_flags too." if keys.threads > 1 else ""
     lines = [
-        f"C++: {' '.join(DEFAULT)}; cflags of your own come after these and win, for instance"
-        " -ffast-math, or -fopenmp (with ld_flags -fopenmp). What the compiler said is in the answer's"
-        " `build`.",
+        f"C++: {' '.join(DEFAULT)}; cflags of your own come after these and win, for instance {fast}."
+        f"{several} The compiler is the machine's c++, else g++, else clang++; its errors and warnings"
+        " are in the answer's `build`.",
+        "Intrinsics, prefetch and non-temporal stores are fine; reading a clock is noted, not refused.",
         "A call is timed from outside, from waking your process until it has stopped again: what"
         " Python and torch do around the arithmetic counts.",
     ]
@@ -217,7 +225,8 @@ def _life(definition: Definition, warmup_calls: int, gpu: bool) -> str:
     lines = [
         "Your code is loaded again and again in fresh processes. In each, every workload is first"
         f" called {warmup_calls} times or more untimed and checked, so compiling, tuning by shape and"
-        " allocating at load or in these calls is free; the first one has limits.load_seconds.",
+        " allocating at load or in these calls is free; loading and the first call of each workload have"
+        " limits.load_seconds each.",
         f"Keep what does not depend on values: {keep}. Tensors may come at the same addresses with new"
         " values.",
     ]

@@ -118,6 +118,5 @@ class ReadingTools:
         offset: Annotated[Offset, Field(description="First character to return.")] = 0,
     ) -> Snapshot:
         """Page through the source of a submission. Your own submissions and your branch are
-        always open to you; those of others by the campaign's setting, as a rule while your
-        directive is DRAFT."""
+        always open to you; when those of others are, the brief's rules say."""
         return self._desk.host.snapshot(self._desk.caller(), submission, path, offset)

@@ -73,7 +73,8 @@ class SubmittingTools:
             Flags,
             Field(
                 description="Seldom needed: -lm, -ldl, -lrt, -lpthread, -latomic, -lgomp, -lstdc++, "
-                "-fopenmp, -pthread, -static-libgcc, -static-libstdc++; no other library."
+                "-fopenmp, -pthread, -static-libgcc, -static-libstdc++; no other library. Threads "
+                "only where limits.threads is above 1."
             ),
         ] = [],  # noqa: B006
         algorithm: Annotated[
@@ -156,7 +157,7 @@ class SubmittingTools:
 
     async def cancel_submission(self, ticket: Ticket) -> SubmissionView:
         """Take back a submission of yours that is still queued: it ends as REJECT `cancelled`,
-        stays charged, and does not count against you. Once judging has begun nothing changes, and
+        stays charged, and leaves r as it is. Once judging has begun nothing changes, and
         the answer says so."""
         view = self._desk.host.cancel(self._desk.caller(), ticket)
         await self._desk.notify()

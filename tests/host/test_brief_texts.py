@@ -82,6 +82,23 @@ def test_the_examples_of_a_cpu_brief_compile(tmp_path: Path, binding: str) -> No
     assert done.returncode == 0, done.stderr + source.read_text()
 
 
+def test_threads_and_loose_arithmetic_are_offered_only_where_the_problem_allows_them() -> None:
+    one = interface_text(definition_of(), languages_of("cpu"))
+    assert "-fopenmp" not in one and "-ffast-math" in one
+    two = definition_of(kernelarc={"threads": 2, "nonfinite_outputs": True})
+    text = interface_text(two, languages_of("cpu"))
+    assert "-fopenmp" in text and "-ffast-math" not in text
+
+
+def test_what_equal_bits_and_infinity_are_held_to_follows_the_problem() -> None:
+    means = correctness_view(KernelArcKeys()).means
+    assert "Bits may differ" in means and "stays finite and within" in means
+    strict = KernelArcKeys(determinism="bitwise", nonfinite_outputs=True)
+    means = correctness_view(strict).means
+    assert "same bits" in means and "NaN and infinity must stand" in means
+    assert "Bits may differ" not in means and "stays within" in means
+
+
 def test_a_python_number_is_passed_by_value_in_c() -> None:
     text = interface_text(definition_of(), languages_of("cpu"))
     assert "int run(const DLTensor* x, double scale, int64_t shift, DLTensor* y)" in text
@@ -132,7 +149,10 @@ def test_a_new_agent_is_led_through_lens_and_memory_to_its_first_candidate(
     assert "submit_candidate" not in brief.next_step
     assert "read_memory" in host.lens("ada").next_step
     assert "get_strategy_lens" not in host.lens("ada").next_step
-    assert "call submit_candidate" in host.memory("ada").next_step
+    onward = host.memory("ada").next_step
+    assert (
+        "call submit_candidate" in onward and "first move" in onward and "next idea" not in onward
+    )
     host.close()
 
 

@@ -74,3 +74,9 @@ def test_how_to_read_a_verdict_names_every_reason_a_submission_can_have() -> Non
     assert len(text) < 10_000
     for code, reason in REASONS.items():
         assert (f"`{code}`" in text) is bool(reason.verdicts), code
+
+
+def test_the_examples_of_a_verdict_are_in_the_devices_own_language() -> None:
+    cpu, gpu = (verdicts_text(make_settings(device=one)) for one in ("cpu", "cuda:0"))
+    assert "kernel.cpp:12" in cpu and "registers" not in cpu
+    assert "kernel.cu:12" in gpu and "registers" in gpu
