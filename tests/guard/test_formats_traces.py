@@ -1,6 +1,7 @@
 """Traces of the field's benchmarks: read, written, and made of our own results."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -151,6 +152,12 @@ def test_our_results_become_traces_that_are_read_again() -> None:
         assert ("has_nan" in wrong) == (form == "sol")
         assert results[2] is not None and "tampering: it was seen" in results[2].log
         json.dumps(traces, allow_nan=False)
+
+
+def test_a_wrong_answer_whose_error_is_no_number_has_the_largest_and_not_none() -> None:
+    report = _report("a", "failed", reason="wrong_result", detail="infinite at [0, 0]")
+    ((trace,), _) = _made([report])
+    assert trace["evaluation"]["correctness"]["max_absolute_error"] == sys.float_info.max
 
 
 def test_the_reference_time_is_stated_only_where_the_record_was_the_reference() -> None:

@@ -1,5 +1,6 @@
 """Our results as traces of the field's benchmarks; light."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -88,9 +89,11 @@ def _evaluation(
     environment: Environment,
     at: str,
 ) -> Evaluation | None:
+    # An error that is no number is none of a wrong answer's: the largest number says so.
+    beyond = sys.float_info.max if report.state == "failed" else 0.0
     compared = Correctness(
-        max_relative_error=in_range(report.max_relative_error),
-        max_absolute_error=in_range(report.max_absolute_error),
+        max_relative_error=in_range(report.max_relative_error, beyond),
+        max_absolute_error=in_range(report.max_absolute_error, beyond),
     )
     if report.state == "passed" and report.candidate_us is not None:
         record = report.record_us if reference and report.record_us is not None else 0.0

@@ -211,6 +211,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def in_range(value: float | None) -> float:
-    """Return an error as a trace may hold it: JSON has no infinities."""
-    return value if value is not None and math.isfinite(value) else 0.0
+def in_range(value: float | None, beyond: float = 0.0) -> float:
+    """Return an error as a trace may hold it: JSON has no infinities, `beyond` stands for them."""
+    return value if value is not None and math.isfinite(value) else beyond
