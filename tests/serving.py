@@ -1,6 +1,6 @@
 """How tests talk to a server: in memory, and reading what it answered."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
@@ -11,8 +11,6 @@ from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.server import build_server
 
 Era = Literal["auto", "legacy"]
-Run = Callable[..., tuple[int, str, str]]
-"""Runs the command line and returns its status, output and errors."""
 ERAS: tuple[Era, ...] = ("auto", "legacy")
 
 

@@ -26,6 +26,7 @@ from kernelarc_mcp.cli.options import (
     LockClocks,
     ProblemOption,
     RecordOption,
+    SolutionOption,
     ToleranceMode,
     Workloads,
     chosen_problem,
@@ -42,14 +43,7 @@ from kernelarc_mcp.host.guard_client import GuardClient, GuardError
 
 def evaluate(
     problem: ProblemOption,
-    solution: Annotated[
-        Path,
-        typer.Option(
-            "--solution",
-            metavar="PATH",
-            help="A solution.json, a folder with one, or a source file whose entry is `run`.",
-        ),
-    ],
+    solution: SolutionOption,
     record: RecordOption = None,
     device: Device = "cpu",
     workloads: Workloads = "workload.jsonl",

@@ -72,6 +72,14 @@ ProblemOption = Annotated[
         help="A problem of the library, a problem folder, or a definition of a FlashInfer-Trace set.",
     ),
 ]
+SolutionOption = Annotated[
+    Path,
+    typer.Option(
+        "--solution",
+        metavar="PATH",
+        help="A solution.json, a folder with one, or a source file whose entry is `run`.",
+    ),
+]
 ToleranceMode = Annotated[
     Literal["strict", "sol", "flashinfer"] | None,
     typer.Option(

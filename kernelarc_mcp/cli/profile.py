@@ -19,6 +19,7 @@ from kernelarc_mcp.cli.options import (
     GuardPython,
     Json,
     ProblemOption,
+    SolutionOption,
     Workloads,
     guard_python,
     problem_folder,
@@ -32,14 +33,7 @@ SECONDS = 900.0
 
 def profile(
     problem: ProblemOption,
-    solution: Annotated[
-        Path,
-        typer.Option(
-            "--solution",
-            metavar="PATH",
-            help="A solution.json, a folder with one, or a source file whose entry is `run`.",
-        ),
-    ],
+    solution: SolutionOption,
     record: Annotated[
         Path | None,
         typer.Option(

@@ -1,10 +1,10 @@
 """`score` and `profile` on the command line, with a guard that answers from a script."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import Run, command_line
 from host_places import (
     judge_all,
     make_campaign_with_seed,
@@ -14,25 +14,14 @@ from host_places import (
     scripted_guard,
 )
 
-from kernelarc_mcp.cli.main import main
 from kernelarc_mcp.host.campaign import PROBLEM
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Return a function that runs the command line with a cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return command
+    return command_line(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
+from command_line import Run, command_line
 from server_campaigns import Place, create
-from serving import Run
-
-from kernelarc_mcp.cli.main import main
 
 
 @pytest.fixture
@@ -34,13 +32,4 @@ def silent_guard(tmp_path: Path) -> str:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs the command line and returns status, output and errors."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        status = ended.value.code
-        return status if isinstance(status, int) else 0, shown.out, shown.err
-
-    return command
+    return command_line(monkeypatch, capsys)

@@ -1,17 +1,15 @@
 """`new --from` on the command line: its options, and one problem written by the real process."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import Run, command_line
 
 from kernelarc_guard.problem import read_problem
 from kernelarc_mcp.cli.author import request_from
 from kernelarc_mcp.cli.console import UserError
-from kernelarc_mcp.cli.main import main
 
-Run = Callable[..., tuple[int, str, str]]
 NONE: dict[str, list[str] | None] = dict.fromkeys(
     ("shapes", "dtypes", "axes", "scalars", "constants", "settings")
 )
@@ -20,16 +18,7 @@ NONE: dict[str, list[str] | None] = dict.fromkeys(
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs the command line and returns status, output and errors."""
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capfd.readouterr()
-        status = ended.value.code
-        return status if isinstance(status, int) else 0, shown.out, shown.err
-
-    return command
+    return command_line(monkeypatch, capfd)
 
 
 def test_a_function_of_a_file_here_becomes_a_problem(

@@ -2,11 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from command_line import Run, command_line
 from host_places import make_problem, scripted_guard
 from server_campaigns import DEFINITION, WORKLOADS
 
@@ -16,7 +16,6 @@ from kernelarc_guard.protocol import Progress
 from kernelarc_guard.solution import reference_solution
 from kernelarc_mcp.cache import calibration_cache
 from kernelarc_mcp.calibrations import CalibrationCache
-from kernelarc_mcp.cli.main import main
 from kernelarc_mcp.cli.options import record_of
 from kernelarc_mcp.cli.plot import WIDTH, strip_plot
 from kernelarc_mcp.cli.stages import step_of
@@ -24,7 +23,6 @@ from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.machine import describe_machine
 from kernelarc_mcp.noise import warnings
 
-Run = Callable[..., tuple[int, str, str]]
 PROBLEM = make_problem()
 RECORD = reference_solution(PROBLEM.definition)
 
@@ -33,15 +31,7 @@ RECORD = reference_solution(PROBLEM.definition)
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Return a function that runs the command line with a cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kernelarc-mcp", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return command
+    return command_line(monkeypatch, capsys)
 
 
 @pytest.fixture

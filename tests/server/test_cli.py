@@ -5,8 +5,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from command_line import Run
 from server_campaigns import DEFINITION, KERNEL, WORKLOADS, Place
-from serving import Run
 from typer.main import get_command
 
 from kernelarc_mcp.cli.main import app

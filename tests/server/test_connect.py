@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Run
 from server_campaigns import Place
 from server_process import http_server
-from serving import Run
 
 from kernelarc_mcp.connecting.changes import CannotChange, JsonEntry, TomlTable
 from kernelarc_mcp.connecting.door import Door, HttpDoor, StdioDoor, stdio_door

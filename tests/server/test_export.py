@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import Run
 from problem_folders import DEFINITION, WORKLOAD, changed, write_problem
-from serving import Run
 
 from kernelarc_guard.formats.traces import read_traces
 from kernelarc_guard.problem import read_documents, read_problem
