@@ -206,9 +206,7 @@ class Bench:
         """
         answer = self.answer(workload, draw)
         result = self.judge(workload, outputs, answer)
-        before = self.worst.get(workload)
-        if before is None or result.max_absolute_error >= before.max_absolute_error:
-            self.worst[workload] = result
+        self.remember(workload, result)
         if result.ok:
             if said := self._samples(workload, outputs, draw):
                 raise SolutionFault("wrong_result", said, workload)
@@ -224,6 +222,12 @@ class Bench:
         if plain and is_stale(outputs, answer.expected, terms[0], earlier):
             reason, detail = "stale_output", f"the values are an earlier call's; {detail}"
         raise SolutionFault(reason, detail, workload)
+
+    def remember(self, workload: int, result: Comparison) -> None:
+        """Keep a comparison of the candidate where its error is its workload's largest yet."""
+        before = self.worst.get(workload)
+        if before is None or result.max_absolute_error >= before.max_absolute_error:
+            self.worst[workload] = result
 
     def unannounced(self, workload: int, before: Draw | None) -> tuple[Draw | None, bool]:
         """Return inputs of another sort, None for own ones, and whether objects are to be new.

@@ -88,9 +88,7 @@ def checked_call(
     outputs = arm.outputs(workload)
     expected = bench.oracle.reference_outputs(bench.problem.workloads[workload], draw.inputs)
     result = judged(bench.problem, workload, outputs, expected)
-    known = bench.worst.get(workload)
-    if known is None or result.max_absolute_error >= known.max_absolute_error:
-        bench.worst[workload] = result
+    bench.remember(workload, result)
     if not result.ok:
         raise SolutionFault(result.reason or "wrong_result", result.detail, workload)
     return elapsed
