@@ -1,6 +1,8 @@
 """The scripted guard, with made-up answers to inquiries too; a PLAN in a source says which.
 
-    die_profiling  the guard's process dies
+    die_profiling  the guard's process dies, holding the device
+    refuse_profiling  the guard refuses, after it held the device for a second
+    long_profiling it takes a thousand seconds, as it says
     no_counters    counters are not permitted
 else a bandwidth-bound call of a few kernels with long names.
 """
@@ -20,17 +22,31 @@ from kernelarc_guard.inquiries import (
     WorkCount,
 )
 from kernelarc_guard.profile_model import KernelFacts, MachineCode, Profile
-from kernelarc_guard.protocol import Compare, Lease, Refusal, Request, Result
+from kernelarc_guard.protocol import (
+    DEVICE_HELD,
+    Compare,
+    Lease,
+    Progress,
+    Refusal,
+    Request,
+    Result,
+)
 from kernelarc_guard.roofs import Roof, Roofs
 from kernelarc_guard.rulers import traffic
 
 ROOF = Roof(per_second=1e9, source="a scripted data sheet", date="2026-01-01")
 
 
-def profiled(request: ProfileRequest, since: int) -> Profiled:
+def profiled(request: ProfileRequest, since: int) -> Profiled | Refusal:
     plan = plan_of(request.candidate)[0]
+    told = Progress(id=request.id, stage="policy", done=1.0, of=5.0, message=DEVICE_HELD)
+    print(told.model_dump_json(), flush=True)
+    until = since + {"long_profiling": 10**12, "refuse_profiling": 10**9}.get(plan, 1)
+    lease = Lease(device=request.device, from_ns=since, to_ns=max(until, time.monotonic_ns()))
     if plan == "die_profiling":
         sys.exit(9)
+    if plan == "refuse_profiling":
+        return Refusal(id=request.id, error="the solution does not build", lease=lease)
     kernels = [
         KernelFacts(
             name=f"a_kernel_with_a_name_of_some_length_{'x' * 40}<{number}>",
@@ -65,7 +81,7 @@ def profiled(request: ProfileRequest, since: int) -> Profiled:
             notes=[*notes, "another note " + "y" * 900],
         ),
         files=["metrics.csv"],
-        lease=Lease(device=request.device, from_ns=since, to_ns=time.monotonic_ns()),
+        lease=lease,
         seconds=0.1,
     )
 

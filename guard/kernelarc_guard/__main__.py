@@ -77,7 +77,8 @@ def answer_line(
     except ValidationError as error:
         tell(Refusal(id=request_id, error=f"request: {first_error(error)[1]}"))
     except Refused as refused:
-        tell(Refusal(id=request_id, error=str(refused), code=refused.code))
+        said, code, lease = str(refused), refused.code, refused.lease
+        tell(Refusal(id=request_id, error=said, code=code, lease=lease))
     except Exception as error:  # noqa: BLE001 - the process boundary: nothing may go unanswered
         traceback.print_exc()
         said = plain(f"guard error: {type(error).__name__}: {error}")

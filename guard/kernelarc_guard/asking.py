@@ -1,12 +1,14 @@
 """Answering questions that decide nothing, on the device that they ask about (imports torch)."""
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kernelarc_guard.backend import Backend
 from kernelarc_guard.counting import count_work
 from kernelarc_guard.device_names import device_name
+from kernelarc_guard.faults import Refused
 from kernelarc_guard.inquiries import Count, Counted, Inquiry, Profiled
 from kernelarc_guard.lease import DeviceLease
 from kernelarc_guard.measuring_roofs import measure_roofs
@@ -21,7 +23,7 @@ from kernelarc_guard.supervised import COUNTED
 def answer(
     inquiry: Inquiry, backend: Backend, sandbox: Sandbox, folder: Path, tell: Tell
 ) -> Counted | Profiled:
-    """Answer one question, holding the device; raises Refused where that cannot be.
+    """Answer one question, holding the device; raises Refused, with its lease, where that cannot be.
 
     `folder` is for files while it is answered.
     """
@@ -30,21 +32,31 @@ def answer(
     progress("policy", "waiting for the device")
     with DeviceLease(inquiry.device, backend.lock) as lease:
         progress("policy", DEVICE_HELD)
-        if isinstance(inquiry, Count):
-            found: Counted | Profiled = _counted(inquiry, backend)
-        else:
-            profile, files = Profiler(inquiry, backend, sandbox, folder, progress).run()
-            found = Profiled(
-                id=inquiry.id,
-                profile=profile,
-                files=files,
-                protection=sandbox.describe() | COUNTED,
-            )
+        try:
+            found = _found(inquiry, backend, sandbox, folder, progress)
+        except Refused as refused:
+            lease.ends()
+            refused.lease = lease.describe()
+            raise
         lease.ends()
     described = {"lease": lease.describe()}
     if isinstance(found, Profiled):
         return found.model_copy(update=described | {"seconds": time.monotonic() - begin})
     return found.model_copy(update=described)
+
+
+def _found(
+    inquiry: Inquiry,
+    backend: Backend,
+    sandbox: Sandbox,
+    folder: Path,
+    progress: Callable[[Stage, str], None],
+) -> Counted | Profiled:
+    if isinstance(inquiry, Count):
+        return _counted(inquiry, backend)
+    profile, files = Profiler(inquiry, backend, sandbox, folder, progress).run()
+    protection = sandbox.describe() | COUNTED
+    return Profiled(id=inquiry.id, profile=profile, files=files, protection=protection)
 
 
 def _counted(inquiry: Count, backend: Backend) -> Counted:

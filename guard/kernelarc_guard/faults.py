@@ -6,7 +6,10 @@ GuardError
     RecordFault     the record failed (becomes Refused)
 """
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:  # it imports pydantic
+    from kernelarc_guard.protocol import Lease
 
 MAX_DETAIL: Final = 20_000
 """Characters of a message; what is longer is cut and says so."""
@@ -35,6 +38,8 @@ class Refused(GuardError):
     def __init__(self, message: str, code: RefusalCode = "") -> None:
         super().__init__(plain(message))
         self.code: RefusalCode = code
+        self.lease: Lease | None = None
+        """When the device was held, of a refused inquiry that came so far."""
 
 
 class SolutionFault(GuardError):

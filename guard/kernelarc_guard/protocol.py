@@ -249,6 +249,8 @@ class Refusal(Model):
     error: str
     code: Literal["", "record_failed", "anchor_failed"] = ""
     """Whose fault it is, where a program has to know."""
+    lease: Lease | None = None
+    """When the device was held for an inquiry, all the same; None where it was not."""
 
 
 Answer = Annotated[Progress | Result | Refusal, Field(discriminator="event")]

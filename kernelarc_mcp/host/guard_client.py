@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from kernelarc_guard.inquiries import REPLY, Counted, Inquiry, Profiled
 from kernelarc_guard.protocol import (
+    Lease,
     Progress,
     Refusal,
     Request,
@@ -54,10 +55,12 @@ class GuardNotStarted(GuardDied):
 class GuardRefused(GuardError):
     """The guard could not judge: the request, the problem, the record or the machine is at fault."""
 
-    def __init__(self, message: str, code: str = "") -> None:
+    def __init__(self, message: str, code: str = "", lease: Lease | None = None) -> None:
         super().__init__(message)
         self.code = code
         """As in the guard's refusal: `record_failed`, `anchor_failed` or empty."""
+        self.lease = lease
+        """When the device was held for it all the same."""
 
 
 class GuardClient:
@@ -201,7 +204,7 @@ class GuardClient:
                 case Result() | Counted() | Profiled():
                     return answer
                 case Refusal():
-                    return GuardRefused(answer.error, answer.code)
+                    return GuardRefused(answer.error, answer.code, answer.lease)
 
     async def _running(self) -> Process:
         if self._process is not None and self._process.returncode is None:

@@ -53,7 +53,9 @@ def apply_profile(state: CampaignState, event: Event, body: ProfileAsked | Profi
         assert before is not None
         named = body.answer is None or body.answer.profile.workload == body.workload
         expect(event, named, "it is a profile on another workload")
-        step = replace(before, done=True, answer=body.answer, detail=body.detail)
+        once = body.answer is None or body.lease is None
+        expect(event, once, "an answer tells its own lease")
+        step = replace(before, done=True, answer=body.answer, lease=body.held, detail=body.detail)
         state.profiles[key] = step
         state.device_ns += step.device_ns
         state.agents[event.agent].profile_ns += step.device_ns

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kernelarc_guard.inquiries import Profiled
+from kernelarc_guard.protocol import Lease
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,11 @@ class ProfileStep:
     tries: int = 1
     done: bool = False
     answer: Profiled | None = None
+    lease: Lease | None = None
+    """When the device was held for it, answered or not."""
     detail: str = ""
 
     @property
     def device_ns(self) -> int:
         """Return how long the device was held for it."""
-        lease = None if self.answer is None else self.answer.lease
-        return 0 if lease is None else max(0, lease.to_ns - lease.from_ns)
+        return 0 if self.lease is None else max(0, self.lease.to_ns - self.lease.from_ns)

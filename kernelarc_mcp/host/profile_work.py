@@ -1,11 +1,14 @@
 """The dispatcher's part of profiles: one at a time, between two judgements."""
 
 from collections.abc import Callable
+from time import monotonic_ns
 
 from kernelarc_guard.inquiries import Profiled
+from kernelarc_guard.protocol import DEVICE_HELD, Lease, Progress
 from kernelarc_mcp.host import profiles
 from kernelarc_mcp.host.campaign import Campaign
-from kernelarc_mcp.host.guard_client import GuardClient, GuardError, OnProgress
+from kernelarc_mcp.host.guard_client import GuardClient, GuardError, GuardRefused, OnProgress
+from kernelarc_mcp.host.profile_events import ProfileDone
 
 
 class ProfileWork:
@@ -20,19 +23,50 @@ class ProfileWork:
 
     async def run_one(self, guard: GuardClient, noter: Callable[[str], OnProgress]) -> bool:
         """Make the profile that is due, if one is; `noter` says to everybody what is measured."""
+        profiles.drop_late(self._campaign, self._machine)
         plan = profiles.due(self._campaign, self._cache)
         if plan is None:
             return False
         answer: Profiled | None = None
+        lease: Lease | None = None
         detail = ""
+        watch = _Watch(plan.request.device, noter(f"{plan.ticket} is being profiled"))
         try:
             found = await guard.inquire(
-                plan.request,
-                deadline=self._deadline,
-                on_progress=noter(f"{plan.ticket} is being profiled"),
+                plan.request, deadline=self._deadline, on_progress=watch.heard
             )
             answer = found if isinstance(found, Profiled) else None
         except GuardError as error:
             detail = f"It was not profiled: the guard {error}."
-        profiles.done(self._campaign, plan, answer, self._machine, detail)
+            told = error.lease if isinstance(error, GuardRefused) else None
+            lease = told or watch.until_now()
+        body = ProfileDone(
+            workload=plan.workload,
+            answer=answer,
+            lease=lease,
+            machine=self._machine,
+            detail=detail,
+        )
+        profiles.done(self._campaign, plan, body)
         return True
+
+
+class _Watch:
+    """Knows since when a guard holds the device: one that dies can tell no more."""
+
+    def __init__(self, device: str, pass_on: OnProgress) -> None:
+        self._device = device
+        self._pass_on = pass_on
+        self._since: int | None = None
+
+    def heard(self, progress: Progress) -> None:
+        """Take note of a sign of life."""
+        if progress.message == DEVICE_HELD:
+            self._since = monotonic_ns()
+        self._pass_on(progress)
+
+    def until_now(self) -> Lease | None:
+        """Return the lease of a guard that is gone, or None where it did not hold the device."""
+        if self._since is None:
+            return None
+        return Lease(device=self._device, from_ns=self._since, to_ns=monotonic_ns())

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from kernelarc_guard.inquiries import Profiled, ProfileRequest
+from kernelarc_guard.inquiries import ProfileRequest
 from kernelarc_guard.profile_model import Bottleneck, printable
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import BadRequest, BudgetSpent, NotAllowed
@@ -71,14 +71,15 @@ def ask(campaign: Campaign, agent: str, submission: str, workload: str = "") -> 
             asked = ProfileAsked(workload=chosen, against=against)
             writer.append(asked, agent, submission)
             step = state.profiles[(submission, chosen)]
-        return view_of(step)
+        return view_of(step, ended=bool(writer.state.limit_reached(writer.at)))
 
 
 def look(campaign: Campaign, agent: str, submission: str, workload: str) -> ProfileView:
     """Return a profile as it stands now."""
     with campaign.journal.reading() as state:
         own_attempt(state, agent, submission)
-        return view_of(state.profiles[(submission, workload)])
+        ended = bool(state.limit_reached(campaign.journal.now()))
+        return view_of(state.profiles[(submission, workload)], ended=ended)
 
 
 def due(campaign: Campaign, cache_dir: str) -> ProfilePlan | None:
@@ -107,11 +108,22 @@ def due(campaign: Campaign, cache_dir: str) -> ProfilePlan | None:
         return ProfilePlan(step.ticket, step.agent, step.workload, request)
 
 
-def done(
-    campaign: Campaign, plan: ProfilePlan, answer: Profiled | None, machine: str, detail: str
-) -> None:
-    """Store what the guard answered, which charges the device's time."""
-    body = ProfileDone(workload=plan.workload, answer=answer, machine=machine, detail=detail)
+def drop_late(campaign: Campaign, machine: str) -> None:
+    """Give up the profiles that wait where the campaign's time is over; each is a row."""
+    journal = campaign.journal
+    with journal.reading() as state:
+        if pending(state) is None or not state.limit_reached(journal.now()):
+            return
+    with journal.writing() as writer:
+        limit = writer.state.limit_reached(writer.at)
+        while limit and (step := pending(writer.state)) is not None:
+            said = f"It was not profiled: the campaign is over: {limit}."
+            body = ProfileDone(workload=step.workload, answer=None, machine=machine, detail=said)
+            writer.append(body, step.agent, step.ticket)
+
+
+def done(campaign: Campaign, plan: ProfilePlan, body: ProfileDone) -> None:
+    """Store what the guard answered, or did not, which charges the device's time."""
     with campaign.journal.writing() as writer:
         writer.append(body, plan.agent, plan.ticket)
 
@@ -131,14 +143,17 @@ def _times(attempt: Attempt) -> dict[str, float]:
     return found
 
 
-def view_of(step: ProfileStep) -> ProfileView:
-    """Return a profile as its agent sees it, short enough whatever it holds."""
+def view_of(step: ProfileStep, *, ended: bool = False) -> ProfileView:
+    """Return a profile as its agent sees it, short enough whatever it holds.
+
+    `ended`: the campaign is over, so that none can be asked for any more.
+    """
     answer = step.answer
     if not step.done:
         said = "Call profile_candidate again with the same submission and workload."
         return _plain(step, "queued", "It is waiting for the device.", said)
     if answer is None:
-        again = step.tries < MOST_TRIES
+        again = step.tries < MOST_TRIES and not ended
         said = "Call it once more, or go on without." if again else "Go on without a profile."
         return _plain(step, "failed", printable(step.detail, _DETAIL), said)
     limit = MOST_CHARACTERS
@@ -150,7 +165,7 @@ def view_of(step: ProfileStep) -> ProfileView:
             state="done",
             bottleneck=answer.profile.bottleneck,
             profile=text,
-            device_seconds=round(step.device_ns / 1e9, 1),
+            device_seconds=_seconds(step),
             reports=answer.files,
             next_step=_NEXT[answer.profile.bottleneck],
         )
@@ -167,8 +182,12 @@ def _plain(step: ProfileStep, kind: str, text: str, said: str) -> ProfileView:
             "state": kind,
             "bottleneck": None,
             "profile": text,
-            "device_seconds": 0.0,
+            "device_seconds": _seconds(step),
             "reports": [],
             "next_step": said,
         }
     )
+
+
+def _seconds(step: ProfileStep) -> float:
+    return round(step.device_ns / 1e9, 1)

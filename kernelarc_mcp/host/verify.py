@@ -164,9 +164,8 @@ class _Replay:
                 self._judged(event, event.body, attempt.reserved or 0.0, judged_with)
             case Remeasured() | Canary() | SpreadUpdated():
                 self._hold(event, event.body.machine)
-            case ProfileDone() if event.body.answer is not None and event.body.answer.lease:
-                lease = event.body.answer.lease
-                self.leases.append(Held(event.seq, event.body.machine, lease))
+            case ProfileDone() if event.body.held is not None:
+                self.leases.append(Held(event.seq, event.body.machine, event.body.held))
             case _:
                 pass
 

@@ -77,3 +77,4 @@ def test_what_cannot_be_profiled_is_refused_in_a_sentence(ask: Ask) -> None:
     ):
         answer = ask("profile", **more)
         assert isinstance(answer, Refusal) and said in answer.error, answer
+        assert answer.lease is not None and answer.lease.to_ns > answer.lease.from_ns

@@ -15,8 +15,8 @@ from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
 from kernelarc_mcp.profile_views import ProfileView
 
-PLANS = ("gain:5", "gain:-1", "wrong", "no_counters", "die_profiling")
-"""Of s001 to s005; the first becomes the record."""
+PLANS = ("gain:5", "gain:-1", "wrong", "no_counters", "die_profiling", "refuse_profiling")
+"""Of s001 to s006; the first becomes the record."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def profiled(judged: Path, guard: str, tmp_path_factory: pytest.TempPathFactory)
     """Return the same with profiles of all that may have one."""
     folder = tmp_path_factory.mktemp("profiled") / "c"
     shutil.copytree(judged, folder)
-    for tickets in (("s001", "s002"), ("s004", "s005")):
+    for tickets in (("s001", "s002"), ("s004", "s005"), ("s006",)):
         with opened(folder) as host:
             for ticket in tickets:
                 assert host.profile("ada", ticket).state == "queued"
@@ -78,11 +78,20 @@ def test_a_profile_is_charged_in_device_time_and_not_in_attempts(host: Host, jud
         held, left = state.device_ns, state.attempts_left("ada")
     with host.campaign.journal.reading() as state:
         leases = [step.device_ns for step in state.profiles.values()]
-        assert sum(ns > 0 for ns in leases) == 3, "one of the four died"
+        assert len(leases) == 5 and all(ns > 0 for ns in leases)
         assert state.device_ns == held + sum(leases)
         assert state.agents["ada"].profile_ns == sum(leases)
         assert state.attempts_left("ada") == left
     assert (host.folder / "profiles" / "s002-0" / "metrics.csv").is_file()
+
+
+def test_a_profile_that_failed_is_charged_while_the_device_was_held(host: Host) -> None:
+    refused = host.profile_now("ada", "s006", "w8")
+    assert (refused.state, refused.device_seconds) == ("failed", 1.0)
+    assert "does not build" in refused.profile
+    with host.campaign.journal.reading() as state:
+        died = state.profiles[("s005", "w8")]
+    assert died.answer is None and died.device_ns > 0, "a guard that died tells nothing itself"
 
 
 def test_the_machine_code_is_compared_with_the_record_unless_it_is_the_record(host: Host) -> None:
@@ -149,6 +158,23 @@ def test_a_campaign_whose_device_time_is_over_makes_no_profiles(
         judge_all(tmp_path / "c", guard)
         with pytest.raises(BudgetSpent, match="reading stays allowed"):
             host.profile("ada", "s001")
+
+
+def test_what_waited_when_the_time_was_over_is_not_profiled(guard: str, tmp_path: Path) -> None:
+    make_campaign(tmp_path / "c", canary_rate=0.0, gpu_seconds=500.0)
+    with opened(tmp_path / "c") as host:
+        for number, plan in enumerate(("long_profiling", "gain:-1"), start=1):
+            host.submit("ada", source=planned(number, plan), summary=plan)
+        judge_all(tmp_path / "c", guard)
+        for ticket in ("s001", "s002"):
+            host.profile("ada", ticket)
+        judge_all(tmp_path / "c", guard)
+        assert view(host, "s001").device_seconds == 1000.0
+        late = host.profile_now("ada", "s002", "w8")
+        assert (late.state, late.device_seconds) == ("failed", 0.0)
+        assert "the campaign is over: the device was held for its 500 seconds" in late.profile
+        assert late.next_step == "Go on without a profile."
+    assert verify(tmp_path / "c") == []
 
 
 def test_a_guard_that_died_may_be_asked_once_more_and_verify_finds_rows_that_do_not_follow(
