@@ -20,6 +20,7 @@ from kernelarc_guard.formats.documents import (
     parse_lines,
     parse_workloads,
 )
+from kernelarc_guard.formats.links import refuse_links_out
 from kernelarc_guard.formats.places import Place, place_of
 from kernelarc_guard.formats.selection import select
 from kernelarc_guard.model import Model
@@ -169,6 +170,7 @@ def _text_of(place: Place, file: Path) -> str:
     """Return a file's text; one that is missing is named with its folder."""
     if not file.exists():
         raise ValueError(f"{file}: no such file; expected {place.expected}")
+    refuse_links_out(file, place.folder)
     return read_text(file)
 
 

@@ -9,6 +9,7 @@ from pydantic_core import PydanticSerializationError
 
 from kernelarc_guard import pyast
 from kernelarc_guard.definition import Definition
+from kernelarc_guard.formats.links import refuse_links_out
 from kernelarc_guard.solution_model import (
     NATIVE_LANGUAGES,
     NATIVE_SUFFIXES,
@@ -108,6 +109,10 @@ def seed_solution(folder: Path, definition: Definition, device: str = "cpu") -> 
     for name in ("seed.gpu.json", "seed.json") if on_gpu else ("seed.json",):
         path = folder / "solutions" / name
         if path.is_file():
+            try:
+                refuse_links_out(path, folder)
+            except ValueError as error:
+                raise SolutionError(str(error)) from None
             seed = read_solution(path, definition)
             return None if on_gpu and "cpp" in seed.spec.languages else seed
     return None

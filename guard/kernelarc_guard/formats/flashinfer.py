@@ -16,6 +16,7 @@ from kernelarc_guard.formats.documents import (
     dump_document,
     dump_lines,
 )
+from kernelarc_guard.formats.links import refuse_links_out
 from kernelarc_guard.formats.places import definition_file, definitions, is_set
 from kernelarc_guard.formats.traces import Trace, read_traces
 from kernelarc_guard.formats.writing import blobs, copy_blobs, plain_workload
@@ -58,9 +59,9 @@ class TraceSet:
         return read_documents(self.file(name))
 
     def solution_files(self, name: str) -> list[Path]:
-        """Return the files of a definition's solutions."""
+        """Return the files of a definition's solutions; ProblemError for a link that leads out."""
         found = sorted((self.root / "solutions").rglob("*.json"))
-        return [file for file in found if file.parent.name == name]
+        return self._own([file for file in found if file.parent.name == name])
 
     def solutions(self, name: str, warnings: list[str]) -> list[Solution]:
         """Return a definition's solutions; SolutionError names the file that is none."""
@@ -74,8 +75,16 @@ class TraceSet:
 
     def traces(self, name: str, warnings: list[str]) -> list[Trace]:
         """Return all results on a definition; ValueError names file, line and field."""
-        files = sorted((self.root / "traces").rglob(f"{name}.jsonl"))
+        files = self._own(sorted((self.root / "traces").rglob(f"{name}.jsonl")))
         return [trace for file in files for trace in read_traces(file, warnings)]
+
+    def _own(self, files: list[Path]) -> list[Path]:
+        try:
+            for file in files:
+                refuse_links_out(file, self.root)
+        except ValueError as error:
+            raise ProblemError(str(error)) from None
+        return files
 
     def add_problem(self, documents: Documents, origin: Path | None = None) -> Path:
         """Write a definition, its workloads and their blobs; returns the definition's file.
