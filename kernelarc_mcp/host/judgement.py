@@ -90,14 +90,14 @@ class Judge:
     def claim(self) -> Claim | None:
         """Take the next queued submission, or return None where the queue is empty."""
         with self.campaign.journal.reading() as state:
-            if state.quarantined or not state.queue():
+            if state.quarantined or not state.next_queued():
                 return None
         with self.campaign.journal.writing() as writer:
             state = writer.state
-            queue = state.queue()
-            if state.quarantined or not queue:
+            following = state.next_queued()
+            if state.quarantined or not following:
                 return None
-            attempt = state.attempts[queue[0]]
+            attempt = state.attempts[following]
             judging = Judging(
                 against=state.record.ticket,
                 stake=state.stake_of(attempt.agent),

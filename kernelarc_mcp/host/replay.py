@@ -43,6 +43,7 @@ from kernelarc_mcp.host.state import (
     CampaignState,
     RecordStep,
 )
+from kernelarc_mcp.host.totals import add_record, count_verdict, totals_of
 from kernelarc_mcp.host.watching import apply_calibrated, apply_watch, drifted
 
 __all__ = ["MAX_RESTARTS", "Inconsistent", "apply", "counts_as_death", "replay"]
@@ -148,7 +149,7 @@ def _created(state: CampaignState, event: Event, body: Created) -> None:
         state.wealth[""] = wealth
     else:
         state.wealth = {name: wealth / len(settings.agents) for name in settings.agents}
-    state.records.append(RecordStep(SEED, None, 1.0, None, 0, {}))
+    add_record(state, RecordStep(SEED, None, 1.0, None, 0, {}))
 
 
 def _agent_added(state: CampaignState, event: Event, body: AgentAdded) -> None:
@@ -200,7 +201,8 @@ def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
         found_dsl=body.found_dsl,
         solution_digest=body.solution_digest,
     )
-    state.attempts[ticket] = attempt
+    state.attempts[ticket] = state.unsettled[ticket] = attempt
+    totals_of(state, body.lens).attempts += 1
     if body.request_id:
         state.by_request[request] = ticket
     if body.key is not None:
@@ -215,7 +217,8 @@ def _judging(state: CampaignState, event: Event, body: Judging) -> None:
     expect(event, attempt.agent == event.agent, "the submission is another agent's")
     expect(event, not state.quarantined, "the device is quarantined")
     expect(event, state.suspect is None, "the record has to be measured again first")
-    expect(event, state.queue()[0] == attempt.ticket, f"{state.queue()[0]} was next")
+    following = state.next_queued()
+    expect(event, following == attempt.ticket, f"{following} was next")
     expect(event, body.against == state.record.ticket, f"the record is {state.record.ticket}")
     expect(event, body.stake == state.stake_of(attempt.agent), "the stake is another")
     attempt.state = "judging"
@@ -330,6 +333,8 @@ def _settled(state: CampaignState, event: Event, body: Settled) -> None:
     attempt.speedup, attempt.lower = body.speedup, body.lower
     attempt.settled_at = event.at
     standing.verdicts[body.verdict] += 1
+    del state.unsettled[attempt.ticket]
+    count_verdict(state, attempt, body.verdict)
     _forget_unjudged(state, attempt)
     if body.verdict == "KEEP":
         expect(event, attempt.against == state.record.ticket, "the record had moved")
@@ -380,18 +385,17 @@ def _move_record(state: CampaignState, event: Event, attempt: Attempt) -> None:
     assert result.anchored is not None
     over_seed = result.anchored.candidate
     times = {w.uuid: w.candidate_us for w in result.workloads if w.candidate_us is not None}
-    state.records.append(
-        RecordStep(
-            attempt.ticket,
-            attempt.agent,
-            over_seed.ratio,
-            result.decision.lower,
-            attempt.number,
-            times,
-            gain=result.decision.speedup,
-            over_seed=over_seed,
-        )
+    step = RecordStep(
+        attempt.ticket,
+        attempt.agent,
+        over_seed.ratio,
+        result.decision.lower,
+        attempt.number,
+        times,
+        gain=result.decision.speedup,
+        over_seed=over_seed,
     )
+    add_record(state, step)
     standing = state.agents[attempt.agent]
     standing.best = max(over_seed.ratio, standing.best or 0.0)
 

@@ -18,6 +18,7 @@ from kernelarc_mcp.host.events import (
     Suspected,
 )
 from kernelarc_mcp.host.profile_step import ProfileStep
+from kernelarc_mcp.host.queueing import first_in_line, whole_line
 
 Progress = Literal["queued", "judging", "done"]
 
@@ -90,6 +91,20 @@ class Attempt:
     last_seq: int = 0
 
 
+@dataclass
+class LensTotals:
+    """What the attempts made under one lens came to."""
+
+    attempts: int = 0
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    keeps: int = 0
+    """Records that stand."""
+    gain_percent: float = 0.0
+    """Of these, 100 * ln each."""
+    device_ns: int = 0
+    """How long the device was held for the judgements that led to verdicts."""
+
+
 @dataclass(frozen=True)
 class RecordStep:
     """One record of the campaign."""
@@ -142,6 +157,8 @@ class CampaignState:
     created_at: str = ""
     agents: dict[str, AgentStanding] = field(default_factory=dict)
     attempts: dict[str, Attempt] = field(default_factory=dict)
+    unsettled: dict[str, Attempt] = field(default_factory=dict)
+    """Those of them that have no verdict yet, in their order."""
     by_request: dict[tuple[str, str], str] = field(default_factory=dict)
     by_key: dict[str, str] = field(default_factory=dict)
     """Key of a source -> the first submission with it that was or will be judged."""
@@ -150,7 +167,11 @@ class CampaignState:
     records: list[RecordStep] = field(default_factory=list)
     wealth: dict[str, float] = field(default_factory=dict)
     """Share -> error budget that is left; the pool's share is the empty name."""
+    ranking: list[tuple[float, int]] = field(default_factory=list)
+    """Records that were not withdrawn, the fastest first: minus its speedup, place in `records`."""
     lens_use: Counter[str] = field(default_factory=Counter)
+    lens_totals: dict[str, LensTotals] = field(default_factory=dict)
+    """Lens -> what was submitted under it, and what came of it."""
     calibration: Calibration | None = None
     baselines: list[BaselineStep] = field(default_factory=list)
     baselined: set[str] = field(default_factory=set)
@@ -237,24 +258,20 @@ class CampaignState:
                 return f"the campaign's {settings.wall_seconds:g} seconds are over"
         return ""
 
-    def queue(self) -> list[str]:
-        """Return the queued submissions in the order in which they will be judged.
+    def next_queued(self) -> str:
+        """Return the submission that is judged next; empty where none is queued."""
+        return first_in_line(self._waiting(), self._served())
 
-        A judgement that was cut off comes first; else the agent least recently served, then its
-        oldest submission.
-        """
-        served = {name: agent.served for name, agent in self.agents.items()}
-        waiting = [a for a in self.attempts.values() if a.state == "queued"]
-        order: list[str] = []
-        turn = self.seq
-        while waiting:
-            following = min(waiting, key=lambda a: (a.claims == 0, served[a.agent], a.number))
-            waiting.remove(following)
-            order.append(following.ticket)
-            turn += 1
-            served[following.agent] = turn
-        return order
+    def queue(self) -> list[str]:
+        """Return the queued submissions in the order in which they will be judged."""
+        return whole_line(self._waiting(), self._served(), self.seq)
 
     def judging(self) -> list[Attempt]:
         """Return the submissions that are being judged."""
-        return [a for a in self.attempts.values() if a.state == "judging"]
+        return [a for a in self.unsettled.values() if a.state == "judging"]
+
+    def _waiting(self) -> list[Attempt]:
+        return [a for a in self.unsettled.values() if a.state == "queued"]
+
+    def _served(self) -> dict[str, int]:
+        return {name: agent.served for name, agent in self.agents.items()}

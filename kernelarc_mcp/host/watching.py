@@ -1,7 +1,6 @@
 """What the ledger's rows say about the device and about records that may have drifted; pure."""
 
 import math
-from dataclasses import replace
 
 from kernelarc_guard.canary import LEVEL, alarm, p_greater, p_two_sided
 from kernelarc_guard.decide import Calibration, respread
@@ -23,6 +22,7 @@ from kernelarc_mcp.host.events import (
 )
 from kernelarc_mcp.host.inconsistent import expect
 from kernelarc_mcp.host.state import Attempt, CampaignState, CanaryStep
+from kernelarc_mcp.host.totals import withdraw_record
 
 DRIFT_LEVEL = 0.01
 """Chance that noise alone makes a record suspect in one confirmation."""
@@ -187,8 +187,7 @@ def _remeasured(state: CampaignState, event: Event, body: Remeasured) -> None:
     state.suspect = None
     if not body.withdrawn:
         return
-    position = next(i for i, step in enumerate(state.records) if step.ticket == body.record)
-    state.records[position] = replace(state.records[position], withdrawn=body.withdrawn)
+    withdraw_record(state, body.record, body.withdrawn)
     state.spread_due = state.record.ticket
     for agent in state.agents.values():
         own = [s.speedup for s in state.records if s.agent == agent.name and not s.withdrawn]

@@ -1,0 +1,46 @@
+"""The order of the queue, in one pass and as a whole."""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelarc_mcp.host.queueing import first_in_line, whole_line
+
+
+@dataclass
+class Queued:
+    ticket: str
+    agent: str
+    number: int
+    claims: int
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> tuple[list[Queued], dict[str, int]]:
+    served = {agent: draw(st.integers(0, 40)) for agent in ("ada", "bob", "eve")}
+    drawn = draw(st.lists(st.tuples(st.sampled_from(sorted(served)), st.integers(0, 1))))
+    return [
+        Queued(f"s{number}", agent, number, claims)
+        for number, (agent, claims) in enumerate(drawn, 1)
+    ], served
+
+
+@given(queues())
+def test_the_line_is_what_serving_its_first_again_and_again_gives(
+    queue: tuple[list[Queued], dict[str, int]],
+) -> None:
+    waiting, served = queue
+    line, left, now = whole_line(waiting, served, 41), list(waiting), dict(served)
+    for turn, ticket in enumerate(line, 42):
+        assert ticket == first_in_line(left, now)
+        (first,) = (one for one in left if one.ticket == ticket)
+        left.remove(first)
+        now[first.agent] = turn
+    assert not left and first_in_line(left, now) == ""
+
+
+def test_no_agent_waits_while_another_is_served_twice_however_much_that_one_has_queued() -> None:
+    many = [Queued(f"a{number}", "ada", number, 0) for number in range(100)]
+    few = [Queued("b", "bob", 100, 0), Queued("e", "eve", 101, 0)]
+    assert whole_line(many + few, {"ada": 0, "bob": 0, "eve": 0}, 0)[:3] == ["a0", "b", "e"]
