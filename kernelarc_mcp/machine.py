@@ -1,5 +1,6 @@
 """Which machine this is, in words that change when its noise may have."""
 
+import functools
 import os
 import platform
 from pathlib import Path
@@ -23,8 +24,9 @@ _VECTOR_SETS: Final = (
 """Instruction sets that decide how wide a kernel can be, as Linux names them."""
 
 
+@functools.cache
 def describe_machine() -> str:
-    """Return name, architecture, cores and processor of this machine on one line."""
+    """Return name, architecture, cores and processor of this machine on one line, as first seen."""
     parts = (platform.node(), platform.machine(), f"{os.cpu_count()} cores", _cpu_model())
     return ", ".join(part for part in parts if part)
 
@@ -52,6 +54,7 @@ def describe_device(device: str) -> str:
     return found or "not known here"
 
 
+@functools.cache
 def _processor() -> str:
     words = set(_cpuinfo("flags").split()) | set(_cpuinfo("Features").split())
     sets = [name for name in _VECTOR_SETS if name in words]

@@ -1,5 +1,8 @@
 """Everything an agent must know before its first attempt."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Final
 
 from kernelarc_guard.axes import Axis, ConstAxis, ExprAxis
@@ -71,54 +74,75 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
             f"first_workload: {first_workload}; this problem's are 0 to {len(known) - 1}"
         )
     register_agent(campaign, agent)
-    definition, settings = campaign.problem.definition, campaign.settings
-    languages = languages_of(settings.device)
-    sections = interface_sections(definition, languages, settings.schedule.warmup_calls)
+    fixed = campaign.memo.lasting("brief", lambda: _fixed(campaign))
     workspace = str(campaign.workspace(agent))
     with campaign.journal.reading() as state:
         now = campaign.journal.now()
-        views = _workloads(campaign.problem, state.record.microseconds, _reference_times(state))
-        views, tolerance = _said_once(views)
-        tensors = [*definition.inputs.values(), *definition.outputs.values()]
-        whole = Brief(
-            campaign=settings.name,
-            problem=definition.name,
-            operator_class=state.campaign.operator_class,
-            description=definition.description,
-            device=settings.device,
-            machine=describe_device(settings.device),
-            inputs=[_tensor(name, spec) for name, spec in definition.inputs.items()],
-            outputs=[_tensor(name, spec) for name, spec in definition.outputs.items()],
-            axes={name: _axis(axis) for name, axis in definition.axes.items()},
-            reference=definition.reference,
-            tolerance=tolerance,
-            workloads=[],
-            workloads_in_all=len(known),
-            next_workload=None,
-            languages=list(languages),
-            interface=shorter_interface(sections, ELSEWHERE),
-            correctness=correctness_view(
-                definition.kernelarc,
-                {spec.dtype for spec in tensors},
-                {spec.dtype for spec in definition.outputs.values()},
-            ),
-            limits=limits_view(campaign.problem, settings.schedule, settings.device),
-            record=record_view(state),
-            calibration=campaign_calibration(state, now),
-            state=agent_state(state, agent, now),
-            workspace=workspace,
-            rules=rules_of(settings, len({view.weight for view in views}) > 1),
-            reading=_reading(state.campaign.operator_class, settings.device),
-            next_step=next_step(state, agent, now, workspace, "brief"),
+        whole = Brief.model_validate(
+            fixed.told
+            | {
+                "record": record_view(state),
+                "calibration": campaign_calibration(state, now),
+                "state": agent_state(state, agent, now),
+                "workspace": workspace,
+                "next_step": next_step(state, agent, now, workspace, "brief"),
+            }
         )
-    whole = _within(whole, sections, views[first_workload : first_workload + FEWEST])
-    end = first_workload + _fitting(whole, views[first_workload:])
+        times, reference = state.record.microseconds, _reference_times(state)
+    views = (_timed(view, times, reference) for view in fixed.workloads[first_workload:])
+    first = list(islice(views, FEWEST))
+    whole = _within(whole, fixed.sections, first)
+    shown = _fitting(whole, chain(first, views))
+    end = first_workload + len(shown)
     return whole.model_copy(
-        update={
-            "workloads": views[first_workload:end],
-            "next_workload": end if end < len(known) else None,
-        }
+        update={"workloads": shown, "next_workload": end if end < len(known) else None}
     )
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """What every brief of a campaign says."""
+
+    told: dict[str, object]
+    """Field -> value, but for those that are about an agent, the record or the calibration."""
+    sections: dict[str, str]
+    workloads: list[WorkloadView]
+    """Without times."""
+
+
+def _fixed(campaign: Campaign) -> _Fixed:
+    definition, settings = campaign.problem.definition, campaign.settings
+    languages = languages_of(settings.device)
+    sections = interface_sections(definition, languages, settings.schedule.warmup_calls)
+    views, tolerance = _said_once(_workloads(campaign.problem))
+    tensors = [*definition.inputs.values(), *definition.outputs.values()]
+    told: dict[str, object] = {
+        "campaign": settings.name,
+        "problem": definition.name,
+        "operator_class": definition.operator_class,
+        "description": definition.description,
+        "device": settings.device,
+        "machine": describe_device(settings.device),
+        "inputs": [_tensor(name, spec) for name, spec in definition.inputs.items()],
+        "outputs": [_tensor(name, spec) for name, spec in definition.outputs.items()],
+        "axes": {name: _axis(axis) for name, axis in definition.axes.items()},
+        "reference": definition.reference,
+        "tolerance": tolerance,
+        "workloads": [],
+        "workloads_in_all": len(views),
+        "next_workload": None,
+        "languages": list(languages),
+        "interface": shorter_interface(sections, ELSEWHERE),
+        "correctness": correctness_view(
+            definition.kernelarc,
+            {spec.dtype for spec in tensors},
+            {spec.dtype for spec in definition.outputs.values()},
+        ),
+        "limits": limits_view(campaign.problem, settings.schedule, settings.device),
+        "rules": rules_of(settings, len({view.weight for view in views}) > 1),
+        "reading": _reading(definition.operator_class, settings.device),
+    }
+    return _Fixed(told, sections, views)
 
 
 def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
@@ -186,21 +210,26 @@ def _said_once(views: list[WorkloadView]) -> tuple[list[WorkloadView], Tolerance
     return [view.model_copy(update={"tolerance": None}) for view in views], first
 
 
-def _workloads(
-    problem: Problem, times: dict[str, float], reference: dict[str, float]
-) -> list[WorkloadView]:
+def _workloads(problem: Problem) -> list[WorkloadView]:
     definition = problem.definition
     return [
         WorkloadView(
             uuid=workload.uuid,
             axes=_extents(definition, workload.axes),
-            record_us=times.get(workload.uuid),
-            reference_us=reference.get(workload.uuid),
+            record_us=None,
+            reference_us=None,
             weight=round(weight, 6),
             tolerance=tolerance_view(workload.tolerance, definition.kernelarc),
         )
         for workload, weight in zip(problem.workloads, problem.weights(), strict=True)
     ]
+
+
+def _timed(
+    view: WorkloadView, times: dict[str, float], reference: dict[str, float]
+) -> WorkloadView:
+    measured = {"record_us": times.get(view.uuid), "reference_us": reference.get(view.uuid)}
+    return view.model_copy(update=measured)
 
 
 def _within(whole: Brief, sections: dict[str, str], views: list[WorkloadView]) -> Brief:
@@ -214,14 +243,16 @@ def _within(whole: Brief, sections: dict[str, str], views: list[WorkloadView]) -
     return whole
 
 
-def _fitting(whole: Brief, views: list[WorkloadView]) -> int:
-    """Return how many of the views fit beside the rest of the answer."""
+def _fitting(whole: Brief, views: Iterable[WorkloadView]) -> list[WorkloadView]:
+    """Return the first of the views, as many as fit beside the rest of the answer."""
     room = ROOM - len(whole.model_dump_json())
-    for count, view in enumerate(views):
+    shown: list[WorkloadView] = []
+    for view in views:
         room -= len(view.model_dump_json()) + 1
-        if room < 0:
-            return min(len(views), max(FEWEST, count))
-    return len(views)
+        if room < 0 and len(shown) >= FEWEST:
+            break
+        shown.append(view)
+    return shown
 
 
 def _extents(definition: Definition, given: dict[str, int]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """A campaign's directory: creating it, opening it, and who may take part."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from kernelarc_mcp.host.events import AgentAdded, Created
 from kernelarc_mcp.host.journal import Clock, Journal, utc_now
 from kernelarc_mcp.host.ledger import FILE, Ledger
 from kernelarc_mcp.host.lenses import eligible_lenses, read_lens
+from kernelarc_mcp.host.memo import Memo
 from kernelarc_mcp.host.settings import CampaignSettings, check_name
 from kernelarc_mcp.host.workspace import write_workspace
 from kernelarc_mcp.requests import Requests
@@ -31,6 +32,7 @@ class Campaign:
     problem: Problem
     """Its files lie in the campaign's own directory."""
     settings: CampaignSettings
+    memo: Memo = field(default_factory=Memo, compare=False)
 
     def workspace(self, agent: str) -> Path:
         """Return the directory an agent works in."""
