@@ -1,19 +1,26 @@
 """The dispatcher: one process of a campaign claims what is queued, has it judged and settles it."""
 
+import logging
 import os
-import platform
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import replace
 from time import monotonic
 from typing import Final
 
 import anyio
 from anyio.abc import TaskStatus
-from filelock import FileLock, Timeout
 
 from kernelarc_guard.protocol import DEVICE_HELD, Compare, Progress, Result
 from kernelarc_mcp.host.duties import Duties
+from kernelarc_mcp.host.election import (
+    LOCK,
+    STOPPED_SECONDS,
+    Seat,
+    SeatJournal,
+    SeatLost,
+    machine_id,
+)
 from kernelarc_mcp.host.guard_client import (
     WAITING,
     GuardClient,
@@ -28,7 +35,8 @@ from kernelarc_mcp.host.judgement import BaselinePlan, Claim, Judge
 from kernelarc_mcp.host.profile_work import ProfileWork
 from kernelarc_mcp.host.replay import MAX_RESTARTS
 
-LOCK: Final = "dispatcher.lock"
+__all__ = ["CALIBRATION_SECONDS", "LOCK", "Dispatcher", "machine_id"]
+
 CALIBRATION_SECONDS: Final = 6 * 3600.0
 """Deadline of a calibration: nurseries times pairs are the user's choice."""
 CALIBRATION_TRIES: Final = 3
@@ -39,17 +47,11 @@ _NOTE_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 15.0
 _ELECTION_SECONDS: Final = 0.5
 
-
-def machine_id() -> str:
-    """Return what is the same for all processes that share this machine's monotonic clock."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    with suppress(OSError):
-        return boot.read_text(encoding="ascii").strip()
-    return platform.node()
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """Runs in every server process of a campaign; the one that holds the lock does the work."""
+    """Runs in every server process of a campaign; the one that holds the seat does the work."""
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class Dispatcher:
         *,
         poll_seconds: float = 0.1,
         retry_seconds: float = _RETRY_SECONDS,
+        stopped_seconds: float = STOPPED_SECONDS,
     ) -> None:
         self._host = host
         self._guard_python = guard_python
@@ -68,42 +71,48 @@ class Dispatcher:
         """Why nothing is judged, as last said."""
         self._note = ""
         """What is said to everybody while nothing but submissions is measured."""
-        self._judge = Judge(host.campaign, machine_id(), os.getpid())
-        self._duties = Duties(host.campaign, machine_id(), self._cache)
-        self._profiles = ProfileWork(host.campaign, self._cache, machine_id(), self._deadline)
+        self._seat = Seat(host.folder, stopped_seconds)
+        journal = SeatJournal(host.campaign.journal, self._seat)
+        campaign = replace(host.campaign, journal=journal)
+        self._judge = Judge(campaign, machine_id(), os.getpid())
+        self._duties = Duties(campaign, machine_id(), self._cache)
+        self._profiles = ProfileWork(campaign, self._cache, machine_id(), self._deadline)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Wait to be elected, then judge until cancelled; the OS frees the lock if this dies."""
+        """Wait to be elected, then judge until cancelled; who loses the seat stands again."""
         task_status.started()
-        lock = FileLock(self._host.folder / LOCK)
         while True:
-            try:
-                lock.acquire(blocking=False)
-                break
-            except Timeout:
+            while not self._seat.try_take():
                 await anyio.sleep(_ELECTION_SECONDS)
-        await self._elected(lock, until_idle=False)
+            _LOG.info("this process dispatches the campaign from now on")
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._watch_seat, group.cancel_scope)
+                with suppress(SeatLost):
+                    await self._elected(until_idle=False)
+                group.cancel_scope.cancel()
+            _LOG.warning("another process dispatches now: this one was stopped for a while")
+
+    async def _watch_seat(self, work: anyio.CancelScope) -> None:
+        """End work that nobody would take any more; whatever is written is refused anyway."""
+        while not self._seat.lost:
+            await anyio.sleep(_ELECTION_SECONDS)
+        work.cancel()
 
     async def run_until_idle(self) -> None:
         """Judge all that is queued and return; Timeout where another process is the dispatcher."""
-        lock = FileLock(self._host.folder / LOCK)
-        lock.acquire(blocking=False)
-        await self._elected(lock, until_idle=True)
+        self._seat.take()
+        await self._elected(until_idle=True)
 
     async def run_calibration(self, tell: OnProgress | None = None) -> None:
         """Do the calibration that is due and return; Timeout where another process dispatches."""
-        lock = FileLock(self._host.folder / LOCK)
-        lock.acquire(blocking=False)
+        self._seat.take()
         try:
             async with GuardClient(self._guard_python, self._host.folder / "guard.log") as guard:
                 await self._calibrate(guard, tell)
         finally:
-            try:
-                self._judge.note(self._note)
-            finally:
-                lock.release()
+            self._leave()
 
-    async def _elected(self, lock: FileLock, *, until_idle: bool) -> None:
+    async def _elected(self, *, until_idle: bool) -> None:
         try:
             self._judge.recover()
             log = self._host.folder / "guard.log"
@@ -112,10 +121,15 @@ class Dispatcher:
                 await self._until_done(self._judge_baselines, guard)
                 await self._work(guard, until_idle)
         finally:
-            try:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Take back what was said of this process's work, and give the seat back."""
+        try:
+            with suppress(SeatLost):
                 self._judge.note(self._note)
-            finally:
-                lock.release()
+        finally:
+            self._seat.release()
 
     async def _work(self, guard: GuardClient, until_idle: bool) -> None:
         while True:
@@ -261,7 +275,8 @@ class Dispatcher:
             else:
                 await self._refused(claim, said)
         except anyio.get_cancelled_exc_class():
-            self._judge.interrupted(claim, "stopped", "The dispatcher was stopped.")
+            with suppress(SeatLost):  # whoever took over has it in the queue already
+                self._judge.interrupted(claim, "stopped", "The dispatcher was stopped.")
             raise
 
     async def _refused(self, claim: Claim, why: str) -> None:
@@ -302,7 +317,8 @@ class Dispatcher:
             held = progress.message in (WAITING, DEVICE_HELD)
             if held or now - last >= _NOTE_SECONDS:
                 last = now
-                self._judge.note(f"{what}: {progress.message}.")
+                with suppress(SeatLost):  # as below
+                    self._judge.note(f"{what}: {progress.message}.")
 
         return heard
 
@@ -317,7 +333,8 @@ class Dispatcher:
             if progress.stage == stage and now - last < _PROGRESS_SECONDS:
                 return
             last, stage = now, progress.stage
-            self._judge.progress(claim.ticket, progress, confirming=part == 1)
+            with suppress(SeatLost):  # noticed when the answer is to be stored
+                self._judge.progress(claim.ticket, progress, confirming=part == 1)
 
         return report
 
