@@ -1,12 +1,15 @@
 # Two commands do everything on a machine with python3 (3.11 or newer) and a C++ compiler:
 #   make demo    two agents optimise a kernel together on this machine's CPU (about 5 minutes)
 #   make test    style, types and tests
+# and one more where there is npm too:
+#   make conformance    the official MCP conformance suite and Inspector (some minutes)
 # The first of them installs into .venv: that downloads torch, about 1.2 GB, and takes minutes.
 PYTHON ?= python3
 VENV ?= .venv
+NODE ?= .node
 BIN := $(VENV)/bin
 
-.PHONY: demo test check tests test-gpu wheel clean
+.PHONY: demo test check tests conformance test-gpu wheel clean
 
 demo: $(VENV)/.guard
 	$(BIN)/kernelarc-mcp demo
@@ -20,6 +23,9 @@ check: $(VENV)/.dev
 
 tests: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+conformance: $(VENV)/.dev $(NODE)/.installed
+	$(BIN)/python -m benchmarks.conformance.run --node $(NODE)
 
 # Where there is an NVIDIA GPU; one result per test in gpu-tests.xml.
 test-gpu: $(VENV)/.dev
@@ -42,5 +48,13 @@ $(VENV)/.dev: $(VENV)/.guard
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[guard,dev]'
 	@touch $@
 
+# Node 22 is one of the packages; npm itself may be of any version.
+$(NODE)/.installed: benchmarks/conformance/package.json benchmarks/conformance/package-lock.json
+	@command -v npm > /dev/null || { echo "make conformance needs npm on the PATH" >&2; exit 1; }
+	@mkdir -p $(NODE)
+	cp $^ $(NODE)
+	npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) $(NODE) dist build
