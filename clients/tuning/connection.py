@@ -17,6 +17,22 @@ CALL_SECONDS: Final = 120.0
 """Longer than any tool waits; a server that says nothing for so long is lost."""
 
 
+HANDED_ON: Final = (
+    "KERNELARC_GUARD_PYTHON",
+    "KERNELARC_ALLOW_UNSANDBOXED",
+    "KERNELARC_LOCK_CLOCKS",
+    "FLASHINFER_TRACE_DIR",
+    "FIB_DATASET_PATH",
+    "XDG_CACHE_HOME",
+    "CXX",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "LD_LIBRARY_PATH",
+)
+"""What server and guard read of their environment; a token is not among it."""
+
+
 class ToolFailed(Exception):
     """A tool refused the call; the text says why."""
 
@@ -54,6 +70,12 @@ class Campaign:
         return view
 
 
+def server_environment(agent: str) -> dict[str, str]:
+    """Return what a server process for `agent` is given beside the SDK's own short list."""
+    given = {name: os.environ[name] for name in HANDED_ON if os.environ.get(name)}
+    return {**given, "KERNELARC_AGENT": agent}
+
+
 @asynccontextmanager
 async def over_http(url: str, token: str) -> AsyncIterator[Campaign]:
     """Connect to a server of several clients; the token says which agent this is."""
@@ -71,14 +93,8 @@ async def over_stdio(folder: Path, agent: str) -> AsyncIterator[Campaign]:
     command = str(beside) if beside.is_file() else shutil.which("kernelarc-mcp")
     if command is None:
         raise ToolFailed("the command kernelarc-mcp is not installed here")
-    # The SDK hands down a short list of variables only; what server and guard need is not on it.
-    settings = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(("KERNELARC_", "CUDA_")) or name == "LD_LIBRARY_PATH"
-    }
     server = StdioServerParameters(
-        command=command, args=["serve", str(folder)], env={**settings, "KERNELARC_AGENT": agent}
+        command=command, args=["serve", str(folder)], env=server_environment(agent)
     )
     async with Client(server) as client:
         yield Campaign(client)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelarc_guard.cuda.clocks import LOCK_CLOCKS
+from kernelarc_guard.formats.blobs import ROOTS
 from kernelarc_mcp.host.guard_client import UNSANDBOXED_VARIABLE
 from kernelarc_mcp.launch import AGENT_VARIABLE
 
@@ -17,6 +18,7 @@ _CARRIED = (
     "KERNELARC_GUARD_PYTHON",
     UNSANDBOXED_VARIABLE,
     LOCK_CLOCKS,
+    *ROOTS,
     "XDG_CACHE_HOME",
     "CXX",
     "CUDA_HOME",

@@ -12,6 +12,7 @@ import pytest
 from client_processes import end, start
 from host_places import make_campaign, scripted_guard
 from server_process import http_server
+from tuning.connection import HANDED_ON, server_environment
 
 from kernelarc_guard.problem import read_problem
 from kernelarc_mcp.data import data_dir
@@ -145,6 +146,16 @@ def test_a_tuner_without_a_token_says_what_to_set() -> None:
     )
     assert ended.returncode == 2
     assert "KERNELARC_TOKEN" in ended.stderr
+
+
+def test_a_server_process_of_ones_own_is_given_its_settings_and_no_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in (("TOKEN", "ka_secret"), ("AGENT", "another"), ("GUARD_PYTHON", "python")):
+        monkeypatch.setenv(f"KERNELARC_{name}", value)
+    given = server_environment("ada")
+    assert given["KERNELARC_AGENT"] == "ada" and given["KERNELARC_GUARD_PYTHON"] == "python"
+    assert set(given) <= {*HANDED_ON, "KERNELARC_AGENT"} and "ka_secret" not in given.values()
 
 
 def test_a_tuner_that_reaches_no_server_says_so_in_one_line() -> None:

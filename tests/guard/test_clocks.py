@@ -10,8 +10,10 @@ from kernelarc_guard.faults import Refused
 class Device:
     """Remembers what was done to its clocks."""
 
-    def __init__(self, allowed: bool = True) -> None:
+    def __init__(self, allowed: bool = True, lost: bool = False) -> None:
         self.allowed = allowed
+        self.lost = lost
+        """Is the device gone when its clocks are to be let go?"""
         self.done: list[int | str] = []
 
     def lock_clocks(self, mhz: int) -> None:
@@ -20,6 +22,8 @@ class Device:
         self.done.append(mhz)
 
     def free_clocks(self) -> None:
+        if self.lost:
+            raise NoNvml("nvmlDeviceResetGpuLockedClocks: GPU is lost (15)")
         self.done.append("free")
 
 
@@ -38,6 +42,18 @@ def test_clocks_are_let_go_after_a_failure_too(monkeypatch: pytest.MonkeyPatch) 
         assert device.done == [1500]
         raise ValueError
     assert device.done == [1500, "free"]
+
+
+def test_clocks_that_cannot_be_let_go_hide_no_failure_and_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(LOCK_CLOCKS, "1500")
+    with pytest.raises(ValueError, match="^first$"), steady(Device(lost=True)):
+        raise ValueError("first")
+    assert "the clocks stay locked" in caplog.text and "GPU is lost" in caplog.text
+    with pytest.raises(Refused, match="the clocks stay locked.*GPU is lost"):
+        with steady(Device(lost=True)):
+            pass
 
 
 @pytest.mark.parametrize(

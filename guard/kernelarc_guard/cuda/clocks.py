@@ -1,5 +1,6 @@
 """Holding a GPU's clocks at one value while it is leased: only where its operator asked for that."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from kernelarc_guard.faults import Refused
 
 LOCK_CLOCKS: Final = "KERNELARC_LOCK_CLOCKS"
 """Environment variable of the guard: the megahertz of the multiprocessors; absent: they are left alone."""
+_STAY: Final = "the clocks stay locked, they could not be let go"
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Clocks(Protocol):
@@ -26,7 +29,8 @@ class Clocks(Protocol):
 def steady(clocks: Clocks | None, missing: str = "") -> Iterator[None]:
     """Hold the clocks where that was asked for; Refused where it was and cannot be done.
 
-    `missing` is why there is nothing that could hold them.
+    `missing` is why there is nothing that could hold them. Clocks that cannot be let go again are
+    Refused too, but hide nothing that was raised before: that goes on, and they are logged.
     """
     asked = os.environ.get(LOCK_CLOCKS, "")
     if not asked:
@@ -42,5 +46,13 @@ def steady(clocks: Clocks | None, missing: str = "") -> Iterator[None]:
         raise Refused(f"the clocks cannot be locked: {error}") from None
     try:
         yield
-    finally:
+    except BaseException:
+        try:
+            clocks.free_clocks()
+        except NoNvml as error:
+            _LOG.error("%s: %s", _STAY, error)
+        raise
+    try:
         clocks.free_clocks()
+    except NoNvml as error:
+        raise Refused(f"{_STAY}: {error}") from None
