@@ -4,11 +4,12 @@ import hashlib
 import math
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 Kind = Literal["win", "trap"]
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SUMMARY_CAP: Final = 160
 LESSON_CAP: Final = 1200
 EVIDENCE: Final[dict[str, frozenset[str]]] = {
@@ -136,6 +137,11 @@ def parse_time(text: str) -> datetime:
     if moment.tzinfo is None:
         raise Malformed(f"{text!r} has no offset from UTC")
     return moment
+
+
+def microseconds(text: str) -> int:
+    """Return an ISO 8601 time with an offset as microseconds since 1970: these sort as the times do."""
+    return (parse_time(text) - _EPOCH) // timedelta(microseconds=1)
 
 
 def text_digest(summary: str, lesson: str) -> str:

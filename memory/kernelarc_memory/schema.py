@@ -3,6 +3,8 @@
 from sqlite_utils import Database, Migrations
 from sqlite_utils.db import Table
 
+from kernelarc_memory.conclusion import microseconds
+
 migrations = Migrations("kernelarc_memory")
 
 
@@ -45,3 +47,41 @@ def m001_conclusions(db: Database) -> None:
         not_null={"conclusion", "campaign", "evidence", "agent", "verdict", "at", "position"},
     )
     proof.create_index(["conclusion", "campaign", "evidence"], unique=True)
+
+
+@migrations()
+def m002_what_decides_what_is_shown(db: Database) -> None:
+    """Keep beside a conclusion what orders it, and how many there are, so that no reader counts."""
+    for column in (
+        "confirmed INTEGER NOT NULL DEFAULT 0",
+        "latest_us INTEGER NOT NULL DEFAULT 0",
+        "latest_campaign TEXT NOT NULL DEFAULT ''",
+        "latest_position INTEGER NOT NULL DEFAULT 0",
+    ):
+        db.execute(f"ALTER TABLE conclusion ADD COLUMN {column}")
+    proofs = db.execute(
+        "SELECT conclusion, verdict, at, campaign, position FROM proof ORDER BY id"
+    ).fetchall()
+    for conclusion, verdict, at, campaign, position in proofs:
+        db.execute(
+            "UPDATE conclusion SET confirmed = max(confirmed, ?), latest_us = ?,"
+            " latest_campaign = ?, latest_position = ? WHERE id = ?",
+            [verdict == "KEEP", microseconds(at), campaign, position, conclusion],
+        )
+    db.execute(
+        "CREATE INDEX conclusion_by_use ON conclusion"
+        " (operator_class, device, kind, confirmed, latest_us, id)"
+    )
+    db.execute(
+        "CREATE INDEX conclusion_by_campaign ON conclusion"
+        " (operator_class, device, kind, latest_campaign, latest_position)"
+    )
+    db.execute(
+        "CREATE TABLE tally ("
+        " operator_class TEXT NOT NULL, device TEXT NOT NULL, kind TEXT NOT NULL,"
+        " stored INTEGER NOT NULL, PRIMARY KEY (operator_class, device, kind))"
+    )
+    db.execute(
+        "INSERT INTO tally SELECT operator_class, device, kind, count(*) FROM conclusion"
+        " GROUP BY operator_class, device, kind"
+    )

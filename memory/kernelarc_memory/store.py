@@ -1,6 +1,8 @@
 """The memory file: SQLite behind a file lock, shared by any number of processes."""
 
 import sqlite3
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,17 +16,18 @@ from kernelarc_memory.conclusion import (
     Kind,
     NewConclusion,
     Page,
-    Proof,
-    Stored,
     Written,
     check,
+    microseconds,
     parse_time,
     text_digest,
 )
 from kernelarc_memory.retention import Retention
 from kernelarc_memory.schema import migrations
+from kernelarc_memory.search import candidates, stored_in_all
 from kernelarc_memory.select import select
 
+_KINDS: Final[tuple[Kind, ...]] = ("win", "trap")
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for another before it gives up."""
 
@@ -35,6 +38,8 @@ class MemoryStore:
     def __init__(self, path: Path) -> None:
         """Open `path` and create it where it is missing; its folder must exist."""
         self.path = path
+        self._reader: sqlite3.Connection | None = None
+        self._reader_lock = threading.Lock()
         with self._lock(), self._connection() as db:
             db.execute("PRAGMA journal_mode=WAL")
             migrations.apply(db)
@@ -54,6 +59,7 @@ class MemoryStore:
             ).fetchone()
             if row is None:
                 written = Written(id=_insert(db, new, digest), merged=False, seen=1)
+                _count(db, new)
             else:
                 written = Written(id=row[0], merged=True, seen=row[1] + 1)
                 db.execute(
@@ -84,10 +90,38 @@ class MemoryStore:
         if limit < 0:
             raise ValueError(f"limit must not be negative, not {limit}")
         moment: datetime = parse_time(now)
-        with self._connection() as db:
-            kept = _load(db, operator_class, device, kind)
-        items = select(kept, retention, limit, now=moment, campaign=campaign, position=position)
-        return Page(items=items, stored=len(kept))
+        kinds: list[Kind] = [one for one in _KINDS if kind in ("", one)]
+        places = limit if retention.count is None else min(limit, retention.count)
+        with self._reading() as connection:
+            near = candidates(
+                connection,
+                operator_class,
+                device,
+                kinds,
+                retention,
+                places,
+                now=moment,
+                campaign=campaign,
+                position=position,
+            )
+            stored = stored_in_all(connection, operator_class, device, kinds)
+        items = select(near, retention, limit, now=moment, campaign=campaign, position=position)
+        return Page(items=items, stored=stored)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Look at one moment of the file through a connection that stays open."""
+        with self._reader_lock:
+            if self._reader is None:
+                self._reader = sqlite3.connect(
+                    self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                )
+                weakref.finalize(self, self._reader.close)
+            self._reader.execute("BEGIN")
+            try:
+                yield self._reader
+            finally:
+                self._reader.execute("COMMIT")
 
     def _lock(self) -> FileLock:
         return FileLock(f"{self.path}.lock", timeout=BUSY_SECONDS)
@@ -123,9 +157,17 @@ def _insert(db: Database, new: NewConclusion, digest: str) -> int:
     return cursor.lastrowid
 
 
+def _count(db: Database, new: NewConclusion) -> None:
+    db.execute(
+        "INSERT INTO tally (operator_class, device, kind, stored) VALUES (?, ?, ?, 1)"
+        " ON CONFLICT (operator_class, device, kind) DO UPDATE SET stored = stored + 1",
+        [new.operator_class, new.device, new.kind],
+    )
+
+
 def _insert_proof(db: Database, conclusion: int, new: NewConclusion) -> None:
     """Keep the evidence; a submission cited again for the same conclusion proves nothing new."""
-    db.execute(
+    inserted = db.execute(
         "INSERT INTO proof (conclusion, campaign, evidence, agent, lens, verdict, reason,"
         " speedup, at, position) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (conclusion, campaign, evidence) DO NOTHING",
@@ -142,45 +184,15 @@ def _insert_proof(db: Database, conclusion: int, new: NewConclusion) -> None:
             new.position,
         ],
     )
-
-
-def _load(db: Database, operator_class: str, device: str, kind: str) -> list[Stored]:
-    """Read conclusions with their proofs in one statement, so that it is one moment's view."""
-    rows = db.execute(
-        "SELECT c.id, c.kind, c.summary, c.lesson, c.seen, p.evidence, p.agent, p.lens,"
-        " p.verdict, p.reason, p.speedup, p.campaign, p.at, p.position"
-        " FROM conclusion AS c JOIN proof AS p ON p.conclusion = c.id"
-        " WHERE c.operator_class = ? AND c.device = ? AND (? = '' OR c.kind = ?)"
-        " ORDER BY c.id, p.id",
-        [operator_class, device, kind, kind],
-    ).fetchall()
-    heads: dict[int, tuple[Kind, str, str, int]] = {}
-    proofs: dict[int, list[Proof]] = {}
-    for row in rows:
-        heads[row[0]] = (row[1], row[2], row[3], row[4])
-        proofs.setdefault(row[0], []).append(
-            Proof(
-                evidence=row[5],
-                agent=row[6],
-                lens=row[7],
-                verdict=row[8],
-                reason=row[9],
-                speedup=row[10],
-                campaign=row[11],
-                at=row[12],
-                position=row[13],
-            )
+    if inserted.rowcount:
+        db.execute(
+            "UPDATE conclusion SET confirmed = max(confirmed, ?), latest_us = ?,"
+            " latest_campaign = ?, latest_position = ? WHERE id = ?",
+            [
+                new.verdict == "KEEP",
+                microseconds(new.at),
+                new.campaign,
+                new.position,
+                conclusion,
+            ],
         )
-    return [
-        Stored(
-            id=number,
-            kind=head[0],
-            summary=head[1],
-            lesson=head[2],
-            seen=head[3],
-            device=device,
-            operator_class=operator_class,
-            proofs=tuple(proofs[number]),
-        )
-        for number, head in heads.items()
-    ]

@@ -1,6 +1,7 @@
 """Laws that hold for any conclusions and any retention."""
 
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -150,3 +151,57 @@ def test_the_order_in_which_things_are_kept_does_not_matter(
     kept: list[Stored], retention: Retention
 ) -> None:
     assert select(kept, retention, 9, now=NOW) == select(kept[::-1], retention, 9, now=NOW)
+
+
+@st.composite
+def written(draw: st.DrawFn) -> list[NewConclusion]:
+    """Conclusions of two campaigns, some of them said again by later submissions."""
+    drawn = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from("abcdefgh"),
+                st.sampled_from(["win", "trap"]),
+                st.booleans(),
+                st.sampled_from(["c", "other"]),
+                st.integers(0, 9000),
+            ),
+            max_size=12,
+        )
+    )
+    return [
+        replace(
+            new(summary, "why", minute, kind),
+            evidence=f"s{number}",
+            campaign=campaign,
+            verdict=("KEEP" if confirmed else "ACCEPT") if kind == "win" else "REVERT",
+        )
+        for number, (summary, kind, confirmed, campaign, minute) in enumerate(drawn)
+    ]
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(written(), st.lists(st.tuples(retentions, st.integers(0, 6)), min_size=1, max_size=6))
+def test_a_file_shows_what_choosing_from_all_it_holds_would_show(
+    conclusions: list[NewConclusion], readers: list[tuple[Retention, int]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = MemoryStore(Path(folder) / "memory.db")
+        for conclusion in conclusions:
+            store.write(conclusion)
+        everything = store.read("gemm", "cpu", Retention.unbounded(), 100, now=NOW.isoformat())
+        assert everything.stored == len(everything.items)
+        for retention, limit in readers:
+            for kind in ("", "win", "trap"):
+                kept = [item for item in everything.items if kind in ("", item.kind)]
+                expected = select(kept, retention, limit, now=NOW, campaign="c", position=9000)
+                page = store.read(
+                    "gemm",
+                    "cpu",
+                    retention,
+                    limit,
+                    kind,
+                    now=NOW.isoformat(),
+                    campaign="c",
+                    position=9000,
+                )
+                assert page.items == expected and page.stored == len(kept)

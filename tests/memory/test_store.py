@@ -211,3 +211,23 @@ def test_a_retention_says_what_it_shows() -> None:
     assert str(Retention.horizon(submissions=20, hours=1.5)) == (
         "of the last 20 submissions, of the last 1.5 hours"
     )
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date_and_shows_the_same(
+    tmp_path: Path, conclusion: Make
+) -> None:
+    path = tmp_path / "memory.db"
+    store = MemoryStore(path)
+    store.write(conclusion(summary="near", verdict="ACCEPT", at="2026-01-01T12:40:00+01:00"))
+    store.write(conclusion(summary="proven", at="2026-01-01T11:00:00+00:00"))
+    store.write(conclusion(summary="newer", verdict="ACCEPT", at="2026-01-01T12:00:00+00:00"))
+    expected = shown(store, limit=2)
+    with sqlite3.connect(path) as old:
+        for index in ("conclusion_by_use", "conclusion_by_campaign"):
+            old.execute(f"DROP INDEX {index}")
+        for column in ("confirmed", "latest_us", "latest_campaign", "latest_position"):
+            old.execute(f"ALTER TABLE conclusion DROP COLUMN {column}")
+        old.execute("DROP TABLE tally")
+        old.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_what_decides_what_is_shown'")
+    old.close()
+    assert shown(MemoryStore(path), limit=2) == expected == ["newer", "proven"]
