@@ -18,7 +18,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,6 +29,7 @@ from typing import Literal
 from benchmarks.client_binaries import NAMES, Binaries, Name, Prepared, prepare
 from benchmarks.scripted_model.optimiser import ATTEMPTS, optimiser
 from benchmarks.scripted_model.server import Part, ScriptedModel, serving
+from kernelarc_guard.lease import DeviceLease
 from kernelarc_mcp.cli.children import Child, start_server
 from kernelarc_mcp.connecting.door import HttpDoor
 from kernelarc_mcp.connecting.forms import form_for
@@ -87,7 +91,8 @@ def main() -> int:
             for agent in agents:
                 connect(agent, root / "campaign", url, options.default_timeouts)
                 agent.listed = listed(agent, binaries)
-            run(agents, binaries, root)
+            with device_held(options.hold_device):
+                run(agents, binaries, root)
         finally:
             if server is not None:
                 server.stop()
@@ -115,11 +120,41 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--transport", choices=("http", "stdio"), default="http")
     parser.add_argument("--nurseries", type=int, default=1, help="more make the first verdict late")
     parser.add_argument(
+        "--hold-device",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="hold the device so long from the clients' start on: all verdicts are later than that",
+    )
+    parser.add_argument(
         "--default-timeouts", action="store_true", help="leave out the timeouts `connect` sets"
     )
     parser.add_argument("--keep", type=Path, help="put campaign, homes and logs there")
     parser.add_argument("--out", type=Path, help="write the table there too")
     return parser.parse_args()
+
+
+@contextmanager
+def device_held(seconds: float) -> Iterator[None]:
+    """Hold the device for `seconds`, as another guard's measurement would, or until leaving."""
+    over, held = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with DeviceLease("cpu"):
+            held.set()
+            over.wait(seconds)
+
+    if not seconds:
+        yield
+        return
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    try:
+        yield
+    finally:
+        over.set()
+        holder.join()
 
 
 def create(folder: Path, agents: int, nurseries: int) -> dict[str, str]:
