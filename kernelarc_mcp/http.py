@@ -1,23 +1,40 @@
 """Serving many clients over streamable HTTP, on loopback unless told otherwise."""
 
+import asyncio
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
+import anyio
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from kernelarc_mcp.wire import repair
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.web import bodies, front, sessions
+from kernelarc_mcp.web.connections import Connections, watched_by
+from kernelarc_mcp.web.front import Front
+from kernelarc_mcp.web.manage import Management
+from kernelarc_mcp.web.metrics import Metrics
+from kernelarc_mcp.web.names import Names
+from kernelarc_mcp.web.rates import BURST, RATE, Rates
+from kernelarc_mcp.web.sessions import Sessions
 
-PATH = "/mcp"
-MAX_BODY = 4 * 1024 * 1024
+PATH = front.MCP
 _GRACE = 2
-"""Seconds a stop waits for open streams; a client that listens would hold it up for ever."""
-_TOKEN_HELP = (
-    b'{"error":"invalid_token","error_description":"Send the header Authorization: Bearer TOKEN '
-    b'with a token of this campaign (kernelarc-mcp new and agent add print them once)."}'
-)
+"""Seconds a stop waits for what is open; streams are ended before, in half of it."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Who may call, and how often."""
+
+    names: Names = field(default_factory=lambda: Names.of(()))
+    rate: float = RATE
+    """Requests per second of one holder; 0: as many as it likes."""
+    open_metrics: bool = False
+    """Whether metrics need no token."""
 
 
 class CannotListen(Exception):
@@ -26,25 +43,96 @@ class CannotListen(Exception):
 
 async def serve_http(
     server: MCPServer[None],
+    host: Host | None,
     address: str,
     port: int,
     *,
-    allowed_hosts: list[str],
+    rules: Rules,
     on_listening: Callable[[str], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT; port 0 takes a free one, told to `on_listening` as a URL.
 
-    Raises CannotListen.
+    `host` is whose tokens are believed and whose ledger is measured; None serves anybody, for
+    trying an application that has no campaign. Raises CannotListen.
     """
     with _listen(address, port) as listening:
         bound = listening.getsockname()[1]
         shown = f"[{address}]" if ":" in address else address
-        app = _app(server, allowed_hosts)
+        tools = [tool.name for tool in await server.list_tools()]
+        metrics = Metrics(tools)
+        connections = Connections(metrics.tallies)
+        entrance = _entrance(server, host, rules, metrics, connections)
         config = uvicorn.Config(
-            app, log_level="warning", timeout_graceful_shutdown=_GRACE, log_config=None
+            entrance,
+            http=watched_by(connections),
+            ws="none",
+            proxy_headers=False,
+            # Its lines hold paths as clients send them, tokens in queries too.
+            access_log=False,
+            server_header=False,
+            log_level="warning",
+            timeout_graceful_shutdown=_GRACE,
+            log_config=None,
         )
         on_listening(f"http://{shown}:{bound}{PATH}")
-        await uvicorn.Server(config).serve(sockets=[listening])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(entrance.watch)
+            await _Server(config, entrance).serve(sockets=[listening])
+            tasks.cancel_scope.cancel()
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn that ends open streams itself: clients that listen would hold a stop up."""
+
+    def __init__(self, config: uvicorn.Config, entrance: Front) -> None:
+        super().__init__(config)
+        self._entrance = entrance
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        ending = asyncio.get_running_loop().call_later(_GRACE / 2, self._entrance.end_streams)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
+
+
+def _entrance(
+    server: MCPServer[None],
+    host: Host | None,
+    rules: Rules,
+    metrics: Metrics,
+    connections: Connections,
+) -> Front:
+    opened = Sessions()
+    metrics.watch(None if host is None else host.campaign, connections, opened)
+    server.middleware.append(metrics.observe)
+    server.custom_route(front.METRICS, methods=["GET"])(metrics.answer)
+    if host is not None:
+        management = Management(host)
+        tokens = f"{front.MANAGE}/tokens"
+        server.custom_route(tokens, methods=["GET", "POST"])(management.tokens)
+        server.custom_route(f"{tokens}/{{id}}", methods=["DELETE"])(management.token)
+    return Front(
+        _protocol(server),
+        tokens=host,
+        names=rules.names,
+        rates=Rates(rules.rate, max(BURST, rules.rate)),
+        connections=connections,
+        sessions=opened,
+        tallies=metrics.tallies,
+        open_paths=frozenset({front.METRICS} if rules.open_metrics else ()),
+    )
+
+
+def _protocol(server: MCPServer[None]) -> ASGIApp:
+    return server.streamable_http_app(
+        streamable_http_path=PATH,
+        # The front has checked both headers, for every path.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=bodies.LIMIT,
+        session_idle_timeout=sessions.IDLE_SECONDS,
+        max_sessions=sessions.ALL,
+    )
 
 
 def _listen(address: str, port: int) -> socket.socket:
@@ -58,71 +146,3 @@ def _listen(address: str, port: int) -> socket.socket:
         listening.close()
         raise CannotListen(f"cannot listen on {address}:{port}: {error.strerror}") from error
     return listening
-
-
-def _app(server: MCPServer[None], allowed_hosts: list[str]) -> ASGIApp:
-    names = ["127.0.0.1", "localhost", "[::1]", *allowed_hosts]
-    security = TransportSecuritySettings(
-        allowed_hosts=[f"{name}:*" for name in names],
-        allowed_origins=[f"http://{name}:*" for name in names],
-    )
-    inner = server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security, max_request_body_size=MAX_BODY
-    )
-    return _Front(inner)
-
-
-class _Front:
-    """Repairs request bodies and tells a client without a token what to send."""
-
-    def __init__(self, inner: ASGIApp) -> None:
-        self._inner = inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._inner(scope, receive, send)
-            return
-        await self._inner(scope, _RepairedBody(receive), _HelpfulRefusal(send))
-
-
-class _RepairedBody:
-    """Hands the inner application its request's body whole and repaired."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._handed_over = False
-
-    async def __call__(self) -> Message:
-        if self._handed_over:
-            return await self._receive()
-        body = bytearray()
-        while True:
-            message = await self._receive()
-            if message["type"] != "http.request":
-                return message
-            body += message.get("body", b"")
-            more = bool(message.get("more_body", False))
-            if more and len(body) <= MAX_BODY:
-                continue
-            self._handed_over = True
-            # Too large: passed on as it is, and refused with 413 behind us.
-            whole = repair(bytes(body)) if not more else bytes(body)
-            return {"type": "http.request", "body": whole, "more_body": more}
-
-
-class _HelpfulRefusal:
-    """Replaces the body of a 401: clients show it to their user."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._refused = False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and message["status"] == 401:
-            self._refused = True
-            kept = [(k, v) for k, v in message["headers"] if k.lower() != b"content-length"]
-            length = (b"content-length", str(len(_TOKEN_HELP)).encode())
-            message = {**message, "headers": [*kept, length]}
-        elif message["type"] == "http.response.body" and self._refused:
-            message = {**message, "body": _TOKEN_HELP}
-        await self._send(message)

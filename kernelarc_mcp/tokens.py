@@ -1,10 +1,17 @@
-"""Bearer tokens: a token names one agent of one campaign."""
+"""Bearer tokens: a token names one holder, an agent, a viewer or an admin, of one campaign."""
 
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl
 
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.tokens import Holder
+
+
+def principal(holder: Holder) -> str:
+    """Return a name that no two holders of different names or roles share."""
+    # No agent's name has a colon.
+    return holder.name if holder.role == "agent" else f"{holder.role}:{holder.name}"
 
 
 class CampaignTokens:
@@ -15,8 +22,10 @@ class CampaignTokens:
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return who a token belongs to, without the token itself; None for a stranger."""
-        agent = self._host.agent_for_token(token)
-        return None if agent is None else AccessToken(token="", client_id=agent, scopes=[])
+        holder = self._host.holder_of_token(token)
+        if holder is None:
+            return None
+        return AccessToken(token="", client_id=principal(holder), scopes=[holder.role])
 
 
 def header_only() -> AuthSettings:

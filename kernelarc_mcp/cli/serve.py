@@ -17,8 +17,10 @@ from kernelarc_mcp.cli.options import (
 )
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.launch import agent_from_environment
+from kernelarc_mcp.web.names import Names
 
 DEFAULT_PORT = 8765
+DEFAULT_RATE = 20.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -41,6 +43,26 @@ def serve(
             "to an address that is not loopback.",
         ),
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            metavar="URL",
+            help="An origin whose pages may call the HTTP server, beside its own names'.",
+        ),
+    ] = None,
+    rate: Annotated[
+        float,
+        typer.Option(
+            "--rate",
+            min=0,
+            help="Requests per second that one token's holder may send over HTTP; 0: no limit.",
+        ),
+    ] = DEFAULT_RATE,
+    open_metrics: Annotated[
+        bool,
+        typer.Option("--open-metrics", help="Serve /metrics without a token; on loopback only."),
+    ] = False,
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,
     lock_clocks: LockClocks = 0,
@@ -53,17 +75,23 @@ def serve(
     """
     python = guard_python(guard)
     address, port = _address(http) if http else ("", 0)
-    names = allow_host or []
-    if http and address not in LOOPBACK and not names:
+    hosts = allow_host or []
+    if http and address not in LOOPBACK and not hosts:
         raise UserError(
             f"--http: {address} is not loopback; say with --allow-host by which name or address "
             "clients reach it"
         )
+    if open_metrics and address not in LOOPBACK:
+        raise UserError("--open-metrics: only with --http on loopback; elsewhere a token is needed")
+    try:
+        names = Names.of(hosts, allow_origin or [])
+    except ValueError as error:
+        raise UserError(f"--allow-origin: {error}") from None
     host = Host.open(folder)
     agent = "" if http else agent_from_environment(host.agents())
     err.print(f"Starting the server of {folder}", markup=False)
     # The MCP SDK takes more than a second to import; only serving needs it.
-    from kernelarc_mcp.http import CannotListen, serve_http
+    from kernelarc_mcp.http import CannotListen, Rules, serve_http
     from kernelarc_mcp.server import build_server
     from kernelarc_mcp.stdio import serve_stdio
 
@@ -84,7 +112,8 @@ def serve(
         err.print(f"Serving {folder} at {url}", markup=False)
 
     async def run() -> None:
-        await serve_http(server, address, port, allowed_hosts=names, on_listening=listening)
+        rules = Rules(names, rate, open_metrics)
+        await serve_http(server, host, address, port, rules=rules, on_listening=listening)
 
     try:
         anyio.run(run)

@@ -25,6 +25,7 @@ from kernelarc_mcp.host.interface import (
     shorter_interface,
 )
 from kernelarc_mcp.host.lenses import backend_of, read_lens
+from kernelarc_mcp.host.onlookers import NEXT_STEP, ONLOOKER
 from kernelarc_mcp.host.rules import rules_of
 from kernelarc_mcp.host.settings import NAME
 from kernelarc_mcp.host.state import CampaignState
@@ -146,14 +147,17 @@ def _fixed(campaign: Campaign) -> _Fixed:
 
 
 def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
-    """Return the agent's lens, or another one that is eligible."""
+    """Return the agent's lens, or another one that is eligible; an onlooker names the one it wants."""
     with campaign.journal.reading() as state:
-        standing = standing_of(state, agent)
         eligible = state.campaign.settings.lenses
         operator_class = state.campaign.operator_class
-        wanted = name or standing.lens
-        now, workspace = campaign.journal.now(), str(campaign.workspace(agent))
-        step = next_step(state, agent, now, workspace, "lens" if wanted == standing.lens else "")
+        if agent == ONLOOKER:
+            wanted, step = name, NEXT_STEP
+        else:
+            own = standing_of(state, agent).lens
+            wanted = name or own
+            now, workspace = campaign.journal.now(), str(campaign.workspace(agent))
+            step = next_step(state, agent, now, workspace, "lens" if wanted == own else "")
     if wanted not in eligible:
         raise BadRequest(f"name: {wanted[:60]!r} is not eligible; these are {', '.join(eligible)}")
     lens, backend = read_lens(wanted), backend_of(campaign.settings.device)

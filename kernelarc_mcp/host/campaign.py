@@ -158,6 +158,25 @@ def revoke_agent(campaign: Campaign, agent: str) -> int:
         return tokens.revoke(campaign.journal.ledger.connection, agent, writer.at)
 
 
+def issue_token(campaign: Campaign, name: str, role: tokens.Role) -> str:
+    """Return a new token for somebody who takes no part: a viewer or an admin."""
+    if role == "agent":
+        raise BadRequest("role: an agent's token comes with add_agent")
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise BadRequest(f"name: {error}") from error
+    with campaign.journal.alone() as connection:
+        return tokens.issue(connection, name, campaign.journal.now(), role)
+
+
+def revoke_token(campaign: Campaign, token_id: str) -> None:
+    """Revoke one token by the id that `all_tokens` shows; BadRequest where none is valid."""
+    with campaign.journal.alone() as connection:
+        if not tokens.revoke_one(connection, token_id, campaign.journal.now()):
+            raise BadRequest(f"there is no valid token with the id {token_id[:40]!r}")
+
+
 def ensure_workspace(campaign: Campaign, agent: str, sources: list[SourceFile]) -> None:
     """Make an agent's workspace, with the first record's files, where there is none."""
     workspace = campaign.workspace(agent)

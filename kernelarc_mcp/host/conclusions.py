@@ -9,6 +9,7 @@ from kernelarc_mcp.host.advice import next_step
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import BadRequest, NotAllowed, UnknownTicket
 from kernelarc_mcp.host.events import Concluded
+from kernelarc_mcp.host.onlookers import NEXT_STEP, ONLOOKER
 from kernelarc_mcp.host.tickets import own_attempt, standing_of
 from kernelarc_mcp.views import ConclusionStored, ConclusionView, MemoryView
 from kernelarc_memory import ConclusionRefused, MemoryStore, NewConclusion, Stored
@@ -30,18 +31,21 @@ def memory_of(campaign: Campaign) -> MemoryStore:
 
 
 def read_memory(campaign: Campaign, agent: str, limit: int = 16, kind: str = "") -> MemoryView:
-    """Return the conclusions the retention shows, newest first."""
+    """Return the conclusions the retention shows, newest first; onlookers may read them too."""
     if kind not in ("", "win", "trap"):
         raise BadRequest(f"kind: {kind[:40]!r}; it is win, trap or empty for both")
     if not 1 <= limit <= MAX_LIMIT:
         raise BadRequest(f"limit: {limit}; it is 1 to {MAX_LIMIT}")
     retention = campaign.settings.memory_retention()
     with campaign.journal.reading() as state:
-        standing_of(state, agent)
         position = state.used
         operator_class = state.campaign.operator_class
         now = campaign.journal.now()
-        step = next_step(state, agent, now, str(campaign.workspace(agent)), "memory")
+        if agent == ONLOOKER:
+            step = NEXT_STEP
+        else:
+            standing_of(state, agent)
+            step = next_step(state, agent, now, str(campaign.workspace(agent)), "memory")
     page = memory_of(campaign).read(
         operator_class,
         campaign.settings.device,

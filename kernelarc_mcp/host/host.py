@@ -1,6 +1,6 @@
 """The host as the server sees it: one object per process and campaign; knows nothing of MCP."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kernelarc_guard.problem import Problem
@@ -88,6 +88,26 @@ class Host:
     def revoke(self, agent: str) -> int:
         """Revoke every token of an agent and return how many there were."""
         return campaign.revoke_agent(self.campaign, agent)
+
+    def holder_of_token(self, token: str) -> tokens.Holder | None:
+        """Return whom a bearer token belongs to, in which role; None for a stranger."""
+        return tokens.holder_of(self.campaign.journal.ledger.connection, token)
+
+    def issue_token(self, name: str, role: tokens.Role) -> str:
+        """Return a new token for a viewer or an admin."""
+        return campaign.issue_token(self.campaign, name, role)
+
+    def revoke_token(self, token_id: str) -> None:
+        """Revoke one token by its id; BadRequest where none is valid."""
+        campaign.revoke_token(self.campaign, token_id)
+
+    def token_rows(self) -> list[tokens.TokenRow]:
+        """Return every token that was issued, without what would let anybody use it."""
+        return tokens.all_tokens(self.campaign.journal.ledger.connection)
+
+    def valid_tokens(self, hashes: Iterable[str]) -> set[str]:
+        """Return those of the hashes whose tokens are not revoked."""
+        return tokens.still_valid(self.campaign.journal.ledger.connection, hashes)
 
     def register(self, agent: str) -> None:
         """Let an agent in and give it a lens; UnknownAgent for one that is not expected."""

@@ -62,5 +62,18 @@ def m003_withdrawn_records(db: Database) -> None:
     db.conn.execute("ALTER TABLE record ADD COLUMN withdrawn TEXT NOT NULL DEFAULT ''")
 
 
-KNOWN: Final = frozenset({"m001_ledger", "m002_progress_and_tokens", "m003_withdrawn_records"})
+@migrations()
+def m004_roles_of_tokens(db: Database) -> None:
+    """Say what a token may do; those that were there are agents'."""
+    db.conn.execute("ALTER TABLE token ADD COLUMN role TEXT NOT NULL DEFAULT 'agent'")
+
+
+KNOWN: Final = frozenset(
+    {
+        "m001_ledger",
+        "m002_progress_and_tokens",
+        "m003_withdrawn_records",
+        "m004_roles_of_tokens",
+    }
+)
 """Migrations this version knows; a database with others was written by a newer one."""

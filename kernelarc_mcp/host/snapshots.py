@@ -7,6 +7,7 @@ from kernelarc_mcp.host.budget import directive
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import BadRequest, NotAllowed, UnknownTicket
 from kernelarc_mcp.host.events import SEED
+from kernelarc_mcp.host.onlookers import NEXT_STEP, ONLOOKER, check_open
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.submit import sources_of
 from kernelarc_mcp.host.tickets import standing_of
@@ -27,10 +28,14 @@ def snapshot(
     if offset < 0:
         raise BadRequest(f"offset: {offset}; it counts characters from 0")
     with campaign.journal.reading() as state:
-        standing = standing_of(state, agent)
-        names = {"": standing.branch, "branch": standing.branch, "record": state.record.ticket}
+        onlooker = agent == ONLOOKER
+        branch = SEED if onlooker else standing_of(state, agent).branch
+        names = {"": branch, "branch": branch, "record": state.record.ticket}
         ticket = names.get(submission, submission)
-        _check_access(campaign, state, agent, ticket)
+        if onlooker:
+            check_open(campaign, state, ticket)
+        else:
+            _check_access(campaign, state, agent, ticket)
         files = sources_of(campaign, state, ticket)
         if not files:
             raise NotAllowed(f"the sources of {ticket} were too large to be kept")
@@ -42,7 +47,9 @@ def snapshot(
             attempt = state.attempts[ticket]
             author, languages = attempt.agent, [attempt.proposal.language]
             entry, style = attempt.proposal.entry_point, attempt.proposal.destination_passing
-        step = next_step(state, agent, campaign.journal.now(), str(campaign.workspace(agent)))
+        now = campaign.journal.now()
+        workspace = str(campaign.workspace(agent))
+        step = NEXT_STEP if onlooker else next_step(state, agent, now, workspace)
     paths = [file.path for file in files]
     wanted = path or (entry.partition("::")[0] if entry.partition("::")[0] in paths else paths[0])
     if wanted not in paths:

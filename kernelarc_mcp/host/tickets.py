@@ -8,6 +8,7 @@ from kernelarc_mcp.host.budget import directive
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import NotAllowed, NotYours, UnknownAgent, UnknownTicket
 from kernelarc_mcp.host.events import SEED, Settled
+from kernelarc_mcp.host.onlookers import ONLOOKER, any_attempt, outside_view
 from kernelarc_mcp.host.settle import append_settled
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState
 from kernelarc_mcp.views import AgentState, NumbersView, SubmissionView
@@ -60,8 +61,10 @@ def own_attempt(state: CampaignState, agent: str, ticket: str) -> Attempt:
 def submission_view(
     campaign: Campaign, agent: str, ticket: str, *, charged: bool = True
 ) -> SubmissionView:
-    """Return a submission as its agent sees it."""
+    """Return a submission as its agent sees it, or, without an agent, as an onlooker does."""
     with campaign.journal.reading() as state:
+        if agent == ONLOOKER:
+            return outside_view(_view(campaign, state, any_attempt(state, ticket), charged))
         standing_of(state, agent)
         return _view(campaign, state, own_attempt(state, agent, ticket), charged)
 

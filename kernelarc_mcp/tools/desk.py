@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from kernelarc_mcp.host.host import Host
-from kernelarc_mcp.identity import caller
+from kernelarc_mcp.identity import caller, reader
 
 
 @dataclass(frozen=True)
@@ -20,3 +20,7 @@ class Desk:
     def caller(self) -> str:
         """Return the calling agent's name."""
         return caller(self.launched_as)
+
+    def reader(self) -> str:
+        """Return the calling agent's name, or that of an onlooker, who may read but takes no part."""
+        return reader(self.launched_as)

@@ -50,7 +50,7 @@ class ReadingTools:
         with what to see before each, notes on the hardware, and templates (resources to read). Your
         own lens is assigned by the server and changes only when a draft is forced; reading another
         one does not change yours. A lens is where to look first, not a limit on what you may do."""
-        return self._desk.host.lens(self._desk.caller(), name)
+        return self._desk.host.lens(self._desk.reader(), name)
 
     async def read_memory(
         self,
@@ -64,7 +64,7 @@ class ReadingTools:
         """Return the wins and traps that agents recorded, newest useful first, each with the
         submission that proves it and what was measured. Read it before your first candidate: skip
         what a trap rules out, start from what won."""
-        return self._desk.host.memory(self._desk.caller(), limit=limit, kind=kind)
+        return self._desk.host.memory(self._desk.reader(), limit=limit, kind=kind)
 
     async def write_conclusion(
         self,
@@ -101,7 +101,7 @@ class ReadingTools:
     async def view_leaderboard(self) -> Board:
         """Return the board: the record, the ranked submissions with confirmed gains over the
         seed, the baselines to beat, every agent's standing, and what each lens brought so far."""
-        return self._desk.host.board(self._desk.caller())
+        return self._desk.host.board(self._desk.reader())
 
     async def view_snapshot(
         self,
@@ -119,4 +119,4 @@ class ReadingTools:
     ) -> Snapshot:
         """Page through the source of a submission. Your own submissions and your branch are
         always open to you; when those of others are, the brief's rules say."""
-        return self._desk.host.snapshot(self._desk.caller(), submission, path, offset)
+        return self._desk.host.snapshot(self._desk.reader(), submission, path, offset)

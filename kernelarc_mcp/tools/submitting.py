@@ -152,7 +152,7 @@ class SubmittingTools:
     ) -> SubmissionView:
         """Wait for a submission of yours and return it, finished or not. Call it again, with the
         next turn, while `state` is `queued` or `judging`; costs nothing."""
-        view = await self._follow(self._desk.caller(), ticket, context, wait_seconds)
+        view = await self._follow(self._desk.reader(), ticket, context, wait_seconds)
         return _told(view, turn + 1)
 
     async def cancel_submission(self, ticket: Ticket) -> SubmissionView:
@@ -165,7 +165,7 @@ class SubmittingTools:
 
     async def look(self, ticket: str) -> SubmissionView:
         """Return a submission of the caller as it stands now, as its first wait would."""
-        return _told(self._desk.host.submission(self._desk.caller(), ticket), 2)
+        return _told(self._desk.host.submission(self._desk.reader(), ticket), 2)
 
     async def _follow(
         self, agent: str, ticket: str, context: Context[Any, Any], seconds: float

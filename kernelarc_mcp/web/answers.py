@@ -1,0 +1,73 @@
+"""What the front answers itself: short, without a word about what lies behind it."""
+
+import json
+import math
+from typing import Any, Final
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+TOO_MUCH: Final = -32010
+"""JSON-RPC code, of those an implementation may define, for what may be sent again later."""
+_REFUSED: Final = -32011
+_TOKEN_HELP: Final = (
+    "Send the header Authorization: Bearer TOKEN with a token of this campaign"
+    " (kernelarc-mcp new, agent add and token add print them once)."
+)
+
+
+def not_for(what: str, status: int) -> Response:
+    """Refuse a Host (421) or an Origin (403)."""
+    return PlainTextResponse(f"Invalid {what} header", status)
+
+
+def no_valid_token() -> Response:
+    """Ask for a token; without OAuth metadata, which would make clients start a login."""
+    return JSONResponse(
+        {"error": "invalid_token", "error_description": _TOKEN_HELP},
+        401,
+        {"WWW-Authenticate": f'Bearer error="invalid_token", error_description="{_TOKEN_HELP}"'},
+    )
+
+
+def wrong_role(needed: str) -> Response:
+    """Refuse what the token's role does not allow."""
+    said = f"This needs a token of the role {needed}."
+    return JSONResponse(
+        {"error": "insufficient_scope", "error_description": said},
+        403,
+        {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{needed}"'},
+    )
+
+
+def too_much(what: str, seconds: float) -> Response:
+    """Refuse for now; clients pass the sentence on to who called."""
+    wait = max(1, math.ceil(seconds))
+    return _json_rpc_error(
+        429,
+        TOO_MUCH,
+        f"{what}; nothing was done. Send it again in {wait} s.",
+        {"retry_after_seconds": wait},
+        {"Retry-After": str(wait)},
+    )
+
+
+def large_body(limit: int) -> Response:
+    """Refuse a body above the limit."""
+    # The connection stays: closed while the client still sends, it would not see the answer.
+    said = f"The request's body has more than {limit} bytes; nothing was done."
+    return _json_rpc_error(413, _REFUSED, said, {"limit_bytes": limit}, {})
+
+
+def slow_body(seconds: float) -> Response:
+    """Refuse a body that was not there in time."""
+    said = f"The request's body was not complete after {seconds:g} s; nothing was done."
+    return _json_rpc_error(408, _REFUSED, said, {}, {})
+
+
+def _json_rpc_error(
+    status: int, code: int, message: str, data: dict[str, Any], headers: dict[str, str]
+) -> Response:
+    # The id is null, as the body, which has it, is not looked at.
+    error = {"code": code, "message": message} | ({"data": data} if data else {})
+    body = {"jsonrpc": "2.0", "id": None, "error": error}
+    return Response(json.dumps(body), status, headers, "application/json")
