@@ -30,6 +30,7 @@ from kernelarc_guard import decide
 from kernelarc_guard.apart import ROUNDS, contradiction
 from kernelarc_guard.protocol import (
     REQUEST,
+    BaseRequest,
     BlockTimes,
     Calibrate,
     Compare,
@@ -137,9 +138,21 @@ def calibrate(request: Calibrate, since: int) -> Result:
     )
 
 
+def own_calibration(request: Screen | Confirm, since: int) -> decide.Calibration:
+    """Measure one as the guard does where a request brings none."""
+    shared = {name: getattr(request, name) for name in BaseRequest.model_fields}
+    asked = Calibrate.model_validate(
+        shared
+        | {"problem": request.problem, "record": request.record, "op": "calibrate"}
+        | {"parameters": request.parameters}
+    )
+    found = calibrate(asked, since).calibration
+    assert found is not None
+    return found
+
+
 def measure(request: Screen | Confirm, gain: float, since: int) -> Result:
-    calibration = request.calibration
-    assert calibration is not None
+    calibration = request.calibration or own_calibration(request, since)
     pairs: list[PairTimes] = []
     decision: decide.Decision | None = None
     workloads = len(request.problem.workloads)

@@ -98,6 +98,14 @@ def _judge(case: Case, path: Path, python: str, fresh: bool) -> Evaluation:
         candidate = read_solution(path, case.problem.definition)
     except SolutionError as error:
         return refused(case, path.name, error.reason, str(error))
+    return judged(case, candidate, python, fresh)
+
+
+def judged(case: Case, candidate: Solution, python: str, fresh: bool) -> Evaluation:
+    """Judge a solution in a guard of its own, showing its stages; UserError where it cannot.
+
+    `python` is the guard's interpreter; `fresh`: calibrate again.
+    """
     rejected = envelope(case, candidate)
     if rejected is not None:
         return rejected

@@ -1,74 +1,138 @@
-"""`export`: a problem and solutions of it in the form of another benchmark."""
+"""`export`: take candidates out of a campaign."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from kernelarc_guard.formats.documents import dump_document
-from kernelarc_guard.formats.flashinfer import create_set, not_used, op_type
-from kernelarc_guard.formats.places import place_of
-from kernelarc_guard.formats.writing import (
-    flashinfer_solution,
-    read_solution_document,
-    write_folder,
-)
-from kernelarc_guard.problem import read_documents, read_problem
+from kernelarc_guard.formats.results import STATUSES, traces_of
+from kernelarc_guard.formats.traces import Environment, append_traces
+from kernelarc_guard.formats.writing import flashinfer_solution, plain_workload, solution_document
+from kernelarc_guard.problem import read_documents
+from kernelarc_guard.solution import reference_solution
 from kernelarc_mcp.cli.console import UserError, err, out
-from kernelarc_mcp.cli.options import ProblemOption, Workloads, problem_folder
+from kernelarc_mcp.cli.options import CampaignDir
+from kernelarc_mcp.exporting.candidates import Candidates, Judged, candidates, renamed
+from kernelarc_mcp.exporting.git import write_repository
+from kernelarc_mcp.exporting.tree import problem_files, tree_of, write_tree
+from kernelarc_mcp.host.campaign import PROBLEM, Campaign, open_campaign
+
+Form = Literal["sol", "flashinfer"]
 
 
 def export(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Problem folder to write, or the set's root.")
-    ],
-    problem: ProblemOption,
-    to: Annotated[
-        Literal["sol", "flashinfer"],
+    folder: CampaignDir,
+    target: Annotated[
+        Path,
         typer.Option(
-            help="A problem folder of SOL-ExecBench, or a part of a FlashInfer-Trace set."
+            "--out", metavar="PATH", help="What to write: a new file, or a new or empty folder."
         ),
+    ],
+    to: Annotated[
+        Literal["solution", "trace", "git", "folder"],
+        typer.Option(
+            help="A solution.json; the traces of all judged candidates; a git repository with a"
+            " branch per agent and a commit per judged candidate; or a folder with the kernel,"
+            " its test and README."
+        ),
+    ] = "folder",
+    submission: Annotated[
+        str,
+        typer.Option(help="Ticket of the candidate, `seed` or `record`; not with --to git|trace."),
+    ] = "record",
+    form: Annotated[
+        Form, typer.Option(help="Of a solution and of traces: whose benchmark reads them.")
     ] = "sol",
-    solution: Annotated[
-        list[Path] | None,
-        typer.Option("--solution", metavar="PATH", help="Write this solution too; repeatable."),
-    ] = None,
-    workloads: Workloads = "workload.jsonl",
 ) -> None:
-    """Write a problem, the files its workloads name, and solutions; no key of theirs is lost.
+    """Write a campaign's candidates in a form that stands alone.
 
-    What the other form has no place for is refused, and nothing is written.
+    Nothing that exists is written over; traces are added to an existing file.
     """
-    source = problem_folder(problem)
-    read, documents = read_problem(source, workloads), read_documents(source, workloads)
-    warnings = list(read.warnings)
-    solutions = [read_solution_document(one, read.definition, warnings) for one in solution or []]
-    origin = place_of(source, workloads).folder
+    if to in ("git", "trace") and submission != "record":
+        raise UserError(f"--submission: --to {to} takes all judged candidates")
+    if to in ("git", "folder") and target.exists() and not _empty_folder(target):
+        raise UserError(f"--out: {target}: expected a new or an empty folder")
+    campaign = open_campaign(folder)
     try:
-        if to == "sol":
-            if folder.is_dir() and any(folder.iterdir()):
-                raise UserError(f"{folder}: not empty; expected a new folder")
-            write_folder(folder, documents, origin)
-            for one in solutions:
-                name = "solution.json" if len(solutions) == 1 else f"{one['name']}.json"
-                if "/" in name:
-                    raise UserError(f"name: {one['name']!r} cannot be the name of a file")
-                (folder / name).write_text(dump_document(one), encoding="utf-8")
-        else:
-            told = [flashinfer_solution(one) for one in solutions]
-            trace_set = create_set(folder)
-            trace_set.add_problem(documents, origin)
-            warnings += not_used(documents)
-            for one in told:
-                trace_set.add_solution(one, op_type(documents.definition))
-    except ValueError as error:
-        raise UserError(f"cannot be written as {to}: {error}") from None
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written: {error.strerror}") from None
-    for warning in warnings:
-        err.print(f"warning: {warning}", markup=False)
-    out.print(
-        f"{read.definition.name}: {len(documents.workloads)} workloads, {len(solutions)} solutions "
-        f"written to {folder}",
-        markup=False,
-    )
+        found = candidates(campaign)
+        try:
+            said = _write(campaign, found, target, to, submission, form)
+        except OSError as error:
+            raise UserError(f"--out: {target}: cannot be written: {error.strerror}") from None
+    finally:
+        campaign.close()
+    out.print(said, markup=False)
+
+
+def _write(
+    campaign: Campaign, found: Candidates, target: Path, to: str, submission: str, form: Form
+) -> str:
+    if to == "git":
+        refs = write_repository(target, found, problem_files(campaign))
+        kept = sum(ref.startswith("refs/tags/keep/") for ref in refs)
+        return (
+            f"{len(found.judged) - 1} judged candidates, {kept} kept, of {len(found.branches)} agents"
+            f" written to {target}: `main` is the record, `git log --graph --all` the search"
+        )
+    if to == "trace":
+        return _traces(campaign, found, target, form)
+    chosen = found.named(submission)
+    if to == "folder":
+        write_tree(target, tree_of(found, chosen, problem_files(campaign)))
+        return f"{chosen.ticket} with its problem, test and README written to {target}"
+    return _solution(chosen, target, form)
+
+
+def _empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _solution(chosen: Judged, target: Path, form: Form) -> str:
+    document = solution_document(renamed(chosen.solution, chosen))
+    document["description"] = chosen.summary
+    if form == "flashinfer":
+        try:
+            document = flashinfer_solution(document)
+        except ValueError as error:
+            raise UserError(f"--form flashinfer: {error}") from None
+    with target.open("x", encoding="utf-8") as file:
+        file.write(dump_document(document))
+    return f"{chosen.ticket} written to {target}"
+
+
+def _traces(campaign: Campaign, found: Candidates, target: Path, form: Form) -> str:
+    lines = read_documents(campaign.folder / PROBLEM, "workload.jsonl").workloads
+    workloads = {one["uuid"]: one for one in map(plain_workload, lines)}
+    reference = reference_solution(campaign.problem.definition).digest
+    traces: list[dict[str, Any]] = []
+    left, skipped = 0, []
+    for one in found.judged.values():
+        if not one.verdict:
+            continue
+        failed = None
+        if one.verdict in ("REJECT", "REVERT") and one.stage not in (None, "timing"):
+            if one.reason not in STATUSES:  # nothing of its own failed: a duplicate, a lost guard
+                skipped.append(f"{one.ticket} ({one.reason})")
+                continue
+            failed = (one.reason, one.stage, one.detail)
+        written, missing = traces_of(
+            campaign.problem.definition.name,
+            one.ticket,
+            workloads,
+            one.workloads,
+            failed=failed,
+            reference=found.judged[one.against].solution.digest == reference,
+            environment=Environment(hardware=found.machine or found.device, libs={}),
+            form=form,
+            at=one.settled_at,
+        )
+        traces += written
+        left += len(missing)
+    append_traces(target, traces)
+    if skipped:
+        err.print(f"warning: no trace says what befell {', '.join(skipped)}", markup=False)
+    if left:
+        err.print(f"warning: {left} workloads were not timed and have no trace", markup=False)
+    judged = len(found.judged) - 1 - len(skipped)
+    return f"{len(traces)} traces of {judged} candidates added to {target}"

@@ -11,6 +11,7 @@ from kernelarc_mcp.cli.agent import agent_app
 from kernelarc_mcp.cli.calibrate import calibrate
 from kernelarc_mcp.cli.connect import connect
 from kernelarc_mcp.cli.console import USER_ERROR, UserError, err, one_line
+from kernelarc_mcp.cli.convert import convert
 from kernelarc_mcp.cli.demo import demo
 from kernelarc_mcp.cli.doctor import doctor
 from kernelarc_mcp.cli.evaluate import evaluate
@@ -19,6 +20,7 @@ from kernelarc_mcp.cli.new import new
 from kernelarc_mcp.cli.problems import problems
 from kernelarc_mcp.cli.profile import profile
 from kernelarc_mcp.cli.report import report
+from kernelarc_mcp.cli.reproduce import reproduce
 from kernelarc_mcp.cli.score import score
 from kernelarc_mcp.cli.serve import serve
 from kernelarc_mcp.cli.status import status
@@ -50,7 +52,9 @@ app.command()(profile)
 app.add_typer(agent_app, name="agent")
 app.add_typer(token_app, name="token")
 app.command()(problems)
+app.command()(convert)
 app.command()(export)
+app.command()(reproduce)
 app.command()(doctor)
 
 

@@ -200,6 +200,7 @@ def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
         key=body.key,
         found_dsl=body.found_dsl,
         solution_digest=body.solution_digest,
+        parent=standing.branch,
     )
     state.attempts[ticket] = state.unsettled[ticket] = attempt
     totals_of(state, body.lens).attempts += 1
@@ -331,7 +332,7 @@ def _settled(state: CampaignState, event: Event, body: Settled) -> None:
     attempt.verdict, attempt.reason, attempt.stage = body.verdict, body.reason, body.stage
     attempt.detail, attempt.duplicate_of = body.detail, body.duplicate_of
     attempt.speedup, attempt.lower = body.speedup, body.lower
-    attempt.settled_at = event.at
+    attempt.settled_at, attempt.settled_seq = event.at, event.seq
     standing.verdicts[body.verdict] += 1
     del state.unsettled[attempt.ticket]
     count_verdict(state, attempt, body.verdict)

@@ -64,6 +64,8 @@ class Attempt:
     key: str | None
     found_dsl: str
     solution_digest: str | None
+    parent: str = SEED
+    """The agent's branch when it was submitted: what its author stood on."""
     state: Progress = "queued"
     against: str = ""
     machine: str = ""
@@ -88,6 +90,8 @@ class Attempt:
     speedup: float | None = None
     lower: float | None = None
     settled_at: str = ""
+    settled_seq: int = 0
+    """Row of its verdict."""
     last_seq: int = 0
 
 

@@ -62,16 +62,18 @@ def traces_of(
     reference: bool,
     environment: Environment,
     form: Form = "sol",
+    at: str = "",
 ) -> tuple[list[Document], list[str]]:
     """Return a trace for each report that has one, and the uuids of the workloads that have none.
 
     `workloads` are their documents by uuid. `failed` is the reason, stage and detail of a solution
-    that failed before any workload did. `reference` says that the record was the reference. A
-    workload that passed and was not timed has no trace: a trace that passed states a time.
+    that failed before any workload did. `reference` says that the record was the reference, `at`
+    when it was judged (ISO 8601; empty: now). A workload that passed and was not timed has no trace:
+    a trace that passed states a time.
     """
     traces: list[Document] = []
     left: list[str] = []
-    at = now()
+    at = at or now()
     for report in reports:
         evaluation = _evaluation(report, failed, reference, environment, at)
         if evaluation is None:
