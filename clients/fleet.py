@@ -6,7 +6,8 @@
 Each agent works in a folder of its own below `--work`, with a token of its own (in its environment
 only) and what `kernelarc-mcp connect --write` puts there. One that stops while it has attempts left is
 started again, at most `--restarts` times. All stop when the attempts are spent or the minutes are
-over. What a client says it used is a line of `usage.jsonl` there. `--dry-run` prints the commands.
+over. What a client says it used becomes a row of the campaign's ledger; `kernelarc-mcp status` shows the sums.
+`--dry-run` prints the commands.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,11 +69,12 @@ class Member:
 class Fleet:
     """Starts its members, starts again those that stop too early, and stops all."""
 
-    def __init__(self, campaign: Path, members: list[Member], work: Path, restarts: int) -> None:
+    def __init__(self, campaign: Path, members: list[Member], restarts: int) -> None:
         self._campaign = campaign
         self._members = members
-        self._work = work
         self._restarts = restarts
+        # Another fleet on the same campaign counts its runs from 1 too.
+        self._name = f"fleet-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
         self._spent_at: float | None = None
         self._status: dict[str, Any] = {}
         self._status_at = 0.0
@@ -139,18 +142,15 @@ class Fleet:
         self._record(member, status, seconds, used)
 
     def _record(self, member: Member, status: int, seconds: float, used: Usage) -> None:
-        row = {
-            "agent": member.agent,
-            "client": member.client,
-            "run": member.runs,
-            "status": status,
-            "seconds": round(seconds, 1),
-            "input_tokens": used.input_tokens,
-            "output_tokens": used.output_tokens,
-            "cost_usd": used.cost,
+        known = {
+            "--input-tokens": used.input_tokens,
+            "--output-tokens": used.output_tokens,
+            "--cost": used.cost,
         }
-        with (self._work / "usage.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        said = [f"{option}={number}" for option, number in known.items() if number is not None]
+        run = f"{self._name}-{member.runs}"
+        options = ["--run", run, "--client", member.client, *said]
+        command_json("usage", str(self._campaign), member.agent, *options, "--json")
         say(f"{member.agent}: ended with status {status} after {seconds:.0f} s, {used}")
 
     def _stop(self, member: Member) -> None:
@@ -232,7 +232,7 @@ def main(chosen: argparse.Namespace) -> None:
         ]
         prepare(COMMAND, chosen.campaign, member.client, chosen.url, member.token, member.folder)
     if not chosen.dry_run:
-        Fleet(chosen.campaign, members, chosen.work, chosen.restarts).run(60 * chosen.minutes)
+        Fleet(chosen.campaign, members, chosen.restarts).run(60 * chosen.minutes)
 
 
 if __name__ == "__main__":

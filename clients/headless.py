@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,8 @@ class Usage:
     """US dollars."""
 
     def __str__(self) -> str:
-        tokens = f"{self.input_tokens or 0} + {self.output_tokens or 0} tokens"
+        counts = ["?" if one is None else one for one in (self.input_tokens, self.output_tokens)]
+        tokens = f"{counts[0]} + {counts[1]} tokens"
         return tokens if self.cost is None else f"{tokens}, {self.cost:.4f} USD"
 
 
@@ -101,7 +102,7 @@ def usage_of(client: str, output: str) -> Usage:
         counts = _object(document.get("usage"))
         if client == "claude" and "total_cost_usd" in document:
             cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
-            sent = sum(_number(counts, name) or 0 for name in ("input_tokens", *cached))
+            sent = _sum(_number(counts, name) for name in ("input_tokens", *cached))
             cost = document["total_cost_usd"]
             used = Usage(
                 sent,
@@ -114,10 +115,16 @@ def usage_of(client: str, output: str) -> Usage:
             models = _object(_object(document["stats"]).get("models")).values()
             tokens = [_object(_object(model).get("tokens")) for model in models]
             used = Usage(
-                sum(_number(count, "prompt") or 0 for count in tokens),
-                sum(_number(count, "candidates") or 0 for count in tokens),
+                _sum(_number(count, "prompt") for count in tokens),
+                _sum(_number(count, "candidates") for count in tokens),
             )
     return used
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of what is known; None where nothing is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _object(value: object) -> dict[str, Any]:

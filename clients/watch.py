@@ -82,10 +82,20 @@ class Watch:
 
     async def look(self) -> None:
         """Read the board and print what is new."""
-        now = await self._campaign.call("view_leaderboard")
+        now = await self._board()
         for line in news(self._before, now):
             print(f"{time.monotonic() - self._began:7.1f} s  {line}", flush=True)
         self._before = now
+
+    async def _board(self) -> dict[str, Any]:
+        """Return the board with all its agents, who are shown some at a time."""
+        board = await self._campaign.call("view_leaderboard")
+        following = board["next_agent"]
+        while following is not None:
+            page = await self._campaign.call("view_leaderboard", first_agent=following)
+            board["agents"] += page["agents"]
+            following = page["next_agent"]
+        return board
 
 
 async def main(chosen: argparse.Namespace) -> None:

@@ -23,6 +23,7 @@ SHOWN_ON = {
     "canary": BOARD,
     "quarantined": BOARD,
     "staked": BOARD,
+    "used": BOARD,
 }
 """Kind of an event -> the resource that shows it."""
 SHOWN_NOWHERE = frozenset(

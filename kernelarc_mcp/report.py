@@ -13,7 +13,7 @@ from kernelarc_mcp.host.credit import lens_credit
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState, RecordStep
 from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.lens_views import LensCreditView
-from kernelarc_mcp.views import CalibrationView, CanariesView, RatioView
+from kernelarc_mcp.views import CalibrationView, CanariesView, RatioView, UsageView
 
 
 class AgentReport(Model):
@@ -32,6 +32,8 @@ class AgentReport(Model):
     verdicts: dict[str, int]
     best: float | None
     """Best confirmed speedup over the seed."""
+    usage: UsageView | None = None
+    """What its client says it used; None where nobody recorded any."""
 
 
 class RecordReport(Model):
@@ -198,6 +200,7 @@ def _agent(state: CampaignState, agent: AgentStanding) -> AgentReport:
         branch=agent.branch,
         verdicts={verdict: count for verdict, count in agent.verdicts.items()},
         best=agent.best,
+        usage=agent.usage.view(),
     )
 
 

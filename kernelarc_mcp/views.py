@@ -338,6 +338,21 @@ class BaselineView(Model):
     detail: str
 
 
+class UsageView(Model):
+    """What an agent's client says its runs used, where somebody recorded it (`usage add`, the fleet)."""
+
+    runs: int
+    input_tokens: int | None
+    """Of the runs that said it, cached ones included; null: none did."""
+    output_tokens: int | None
+    runs_with_tokens: int
+    """Fewer than `runs`: the two sums are a part."""
+    cost_usd: float | None
+    """Of the runs that said it; null: not known of any."""
+    runs_with_cost: int
+    """Fewer than `runs`: the sum is a part."""
+
+
 class AgentRow(Model):
     agent: str
     lens: str
@@ -348,6 +363,8 @@ class AgentRow(Model):
     verdicts: dict[str, int]
     best: float | None
     """Best confirmed speedup over the seed by this agent."""
+    usage: UsageView | None
+    """Null where nobody recorded any."""
 
 
 class CanariesView(Model):
@@ -365,7 +382,7 @@ class CanariesView(Model):
     delayed_bounds: tuple[float, float]
     """Of the probability of seeing it: the measured power."""
     p_values: list[float]
-    """Of the A/A canaries, in their order."""
+    """Of the last 20 A/A canaries, in their order."""
 
 
 class Board(Answer):
@@ -377,15 +394,22 @@ class Board(Answer):
     """Null until the campaign's calibration is done."""
     canaries: CanariesView
     wealth: dict[str, float]
-    """Error budget that is left, by agent; the pool's has the empty name."""
+    """Error budget that is left of the agents shown; the pool's has the empty name."""
     goal_percent: float | None
     """Smallest gain that the next confirmation looks for; null before the calibration."""
     record: RecordView
     suspect: str
     """`record_drifted` or `record_failed` while the record is to be measured again."""
     rows: list[BoardRow]
+    rows_in_all: int
+    next_row: int | None
+    """Where view_leaderboard(first_row=...) goes on; null: these were the last."""
     baselines: list[BaselineView]
     agents: list[AgentRow]
+    """You first, then those with the best gain."""
+    agents_in_all: int
+    next_agent: int | None
+    """Where view_leaderboard(first_agent=...) goes on; null: these were the last."""
     lenses: list[LensCreditView]
     """Every lens that was handed out, with what it brought."""
     attempts_used: int

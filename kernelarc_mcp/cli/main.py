@@ -25,6 +25,7 @@ from kernelarc_mcp.cli.score import score
 from kernelarc_mcp.cli.serve import serve
 from kernelarc_mcp.cli.status import status
 from kernelarc_mcp.cli.token import token_app
+from kernelarc_mcp.cli.usage import usage
 from kernelarc_mcp.cli.verify import verify
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.scores.bounds import BoundsError
@@ -51,6 +52,7 @@ app.command()(score)
 app.command()(profile)
 app.add_typer(agent_app, name="agent")
 app.add_typer(token_app, name="token")
+app.command()(usage)
 app.command()(problems)
 app.command()(convert)
 app.command()(export)

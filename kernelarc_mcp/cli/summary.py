@@ -6,6 +6,7 @@ from rich.table import Table
 from kernelarc_mcp.cli.console import out
 from kernelarc_mcp.noise import one_line
 from kernelarc_mcp.report import Report
+from kernelarc_mcp.views import UsageView
 
 COLOURS = {"KEEP": "bold green", "ACCEPT": "cyan", "REVERT": "yellow", "REJECT": "red"}
 
@@ -75,7 +76,9 @@ def print_noise(report: Report) -> None:
 
 def print_agents(report: Report) -> None:
     """Print each agent's standing."""
-    table = Table("agent", "lens", "used", "left", "r", "drafts", "branch", "verdicts", "best")
+    headings = ["agent", "lens", "used", "left", "r", "drafts", "branch", "verdicts", "best"]
+    told = any(agent.usage for agent in report.agents)
+    table = Table(*headings, *(["the client's runs, tokens, USD"] if told else []))
     for agent in report.agents:
         verdicts = " ".join(f"{key}:{count}" for key, count in sorted(agent.verdicts.items()))
         table.add_row(
@@ -88,8 +91,26 @@ def print_agents(report: Report) -> None:
             agent.branch,
             verdicts,
             "" if agent.best is None else f"{agent.best:.3f}x",
+            *([used(agent.usage)] if told else []),
         )
     out.print(table)
+
+
+def used(usage: UsageView | None) -> str:
+    """Return what a client said it used; a sum that some runs are missing from says so."""
+    if usage is None:
+        return ""
+
+    def part(known: int) -> str:
+        return "" if known == usage.runs else f" (of {known} runs)"
+
+    tokens = "unknown"
+    if usage.runs_with_tokens:
+        tokens = f"{usage.input_tokens} + {usage.output_tokens}{part(usage.runs_with_tokens)}"
+    cost = "unknown"
+    if usage.cost_usd is not None:
+        cost = f"{usage.cost_usd:.4f}{part(usage.runs_with_cost)}"
+    return f"{usage.runs}, {tokens}, {cost}"
 
 
 def print_lenses(report: Report) -> None:

@@ -1,29 +1,36 @@
 """The leaderboard: confirmed gains only, and the lines to beat."""
 
+from typing import Final
+
 from kernelarc_mcp.host.advice import next_step
 from kernelarc_mcp.host.board_parts import (
     campaign_calibration,
     canaries_view,
     goal_now,
-    languages_of_record,
-    ratio_view,
     record_view,
 )
+from kernelarc_mcp.host.board_rows import Places, agent_rows, agents_in_order
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.credit import lens_credit
 from kernelarc_mcp.host.events import SEED
-from kernelarc_mcp.host.state import Attempt, CampaignState, RecordStep
+from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.tickets import standing_of
-from kernelarc_mcp.views import (
-    AgentRow,
-    BaselineView,
-    Board,
-    BoardRow,
-)
+from kernelarc_mcp.views import BaselineView, Board, BoardRow
+
+ROOM: Final = 9_900
+"""Characters an answer should fit in: some clients cut from 10,000 on, in the middle."""
+MOST_ROWS: Final = 30
+FEWEST_ROWS: Final = 4
+AGENTS: Final = 8
+"""Agents on one page."""
 
 
-def board(campaign: Campaign, agent: str = "") -> Board:
-    """Return the leaderboard as an agent sees it, or as anybody does without one."""
+def board(campaign: Campaign, agent: str = "", first_row: int = 1, first_agent: int = 1) -> Board:
+    """Return a page of the leaderboard as an agent sees it, or as anybody does without one.
+
+    Rows from rank `first_row` on, as many as there is room for, and some agents from the one numbered
+    `first_agent` on. Beyond the last there is nothing to show.
+    """
     with campaign.journal.reading() as state:
         now = campaign.journal.now()
         if agent:
@@ -34,95 +41,73 @@ def board(campaign: Campaign, agent: str = "") -> Board:
                 "Watch it; `kernelarc-mcp agent add` lets an agent in and `kernelarc-mcp serve` is"
                 " what it connects to."
             )
-        return Board(
-            problem=campaign.problem.definition.name,
-            device=campaign.settings.device,
-            quarantined=state.quarantined,
-            calibration=campaign_calibration(state, now),
-            canaries=canaries_view(state),
-            wealth=dict(state.wealth),
-            goal_percent=goal_now(state),
-            record=record_view(state),
-            suspect="" if state.suspect is None else state.suspect.reason,
-            rows=_rows(state),
-            baselines=_baselines(state),
-            agents=[
-                AgentRow(
-                    agent=a.name,
-                    lens=a.lens,
-                    r=a.r,
-                    drafts=a.drafts,
-                    attempts_used=a.used,
-                    attempts_left=state.attempts_left(a.name),
-                    verdicts={str(verdict): count for verdict, count in a.verdicts.items()},
-                    best=a.best,
-                )
-                for a in state.agents.values()
-            ],
-            lenses=lens_credit(state),
-            attempts_used=state.used,
-            attempts=state.total,
-            next_step=step,
+        memo, seq = campaign.memo, state.seq
+        # What an agent has to do with: no row since then, no other answer.
+        shared = memo.at(seq, "board", lambda: _shared(campaign, state))
+        rows, in_all = memo.at(seq, ("board rows", first_row), lambda: _rows(state, first_row))
+        agents = memo.at(seq, ("agents", agent), lambda: agents_in_order(state, agent))
+        shown = memo.at(
+            seq,
+            ("agent rows", agent, first_agent),
+            lambda: agent_rows(state, agents, first_agent, AGENTS),
         )
-
-
-def _rows(state: CampaignState) -> list[BoardRow]:
-    """Return the records, best first, then branches that are no records, then withdrawn records."""
-    standing = [step for step in state.records if not step.withdrawn]
-    standing.sort(key=lambda step: step.speedup, reverse=True)
-    known = {step.ticket for step in state.records}
-    branches = [
-        state.attempts[agent.branch] for agent in state.agents.values() if agent.branch not in known
-    ]
-    branches.sort(key=_gain_of_branch, reverse=True)
-    rows = [_record_row(state, step) for step in standing]
-    rows += [_branch_row(state, attempt) for attempt in {a.ticket: a for a in branches}.values()]
-    rows += [_record_row(state, step) for step in state.records if step.withdrawn]
-    return [row.model_copy(update={"rank": rank}) for rank, row in enumerate(rows, start=1)]
-
-
-def _gain_of_branch(attempt: Attempt) -> float:
-    """Return at most 1: no gain of a branch that is no record was confirmed."""
-    return min(1.0, attempt.speedup or 1.0)
-
-
-def _record_row(state: CampaignState, step: RecordStep) -> BoardRow:
-    attempt = state.attempts.get(step.ticket)
-    return BoardRow(
-        rank=1,
-        submission=step.ticket,
-        agent=step.agent,
-        verdict=None if attempt is None else attempt.verdict,
-        speedup=step.speedup,
-        over_seed=ratio_view(step.over_seed),
-        gain=step.gain,
-        lower=step.lower,
-        withdrawn=step.withdrawn,
-        languages=languages_of_record(state, step.ticket),
-        lens=None if attempt is None else attempt.lens,
-        summary="The first record." if attempt is None else attempt.proposal.summary,
-        at_attempt=step.number,
+        names = {row.agent for row in shown} | {""}
+        next_agent = first_agent + len(shown)
+        page = shared.model_copy(
+            update={
+                "calibration": campaign_calibration(state, now),
+                "wealth": {name: left for name, left in state.wealth.items() if name in names},
+                "agents": shown,
+                "agents_in_all": len(agents),
+                "next_agent": next_agent if next_agent <= len(agents) else None,
+                "rows_in_all": in_all,
+                "next_step": step,
+            }
+        )
+    room = ROOM - len(page.model_dump_json())
+    kept: list[BoardRow] = []
+    for row, length in rows:
+        room -= length
+        if room < 0 and len(kept) >= FEWEST_ROWS:
+            break
+        kept.append(row)
+    following = first_row + len(kept)
+    return page.model_copy(
+        update={"rows": kept, "next_row": following if following <= in_all else None}
     )
 
 
-def _branch_row(state: CampaignState, attempt: Attempt) -> BoardRow:
-    measured = attempt.confirmation and attempt.confirmation.anchored
-    over_seed = measured.candidate if measured else None
-    return BoardRow(
-        rank=1,
-        submission=attempt.ticket,
-        agent=attempt.agent,
-        verdict=attempt.verdict,
-        speedup=None if over_seed is None else over_seed.ratio,
-        over_seed=ratio_view(over_seed),
-        gain=_gain_of_branch(attempt),
-        lower=None,
-        withdrawn="",
-        languages=languages_of_record(state, attempt.ticket),
-        lens=attempt.lens,
-        summary=attempt.proposal.summary,
-        at_attempt=attempt.number,
+def _shared(campaign: Campaign, state: CampaignState) -> Board:
+    """Return what all see alike, without its rows and agents."""
+    return Board(
+        problem=campaign.problem.definition.name,
+        device=campaign.settings.device,
+        quarantined=state.quarantined,
+        calibration=None,
+        canaries=canaries_view(state),
+        wealth={},
+        goal_percent=goal_now(state),
+        record=record_view(state),
+        suspect="" if state.suspect is None else state.suspect.reason,
+        rows=[],
+        rows_in_all=0,
+        next_row=None,
+        baselines=_baselines(state),
+        agents=[],
+        agents_in_all=0,
+        next_agent=None,
+        lenses=lens_credit(state),
+        attempts_used=state.used,
+        attempts=state.total,
+        next_step="",
     )
+
+
+def _rows(state: CampaignState, first: int) -> tuple[list[tuple[BoardRow, int]], int]:
+    """Return rows with their lengths, and how many there are in all."""
+    places = Places(state)
+    rows = places.rows(first, MOST_ROWS)
+    return [(row, len(row.model_dump_json()) + 1) for row in rows], len(places)
 
 
 def _baselines(state: CampaignState) -> list[BaselineView]:

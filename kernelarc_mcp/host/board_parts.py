@@ -1,6 +1,7 @@
 """Parts of the board that briefs, submissions and reports show too."""
 
 from datetime import datetime
+from typing import Final
 
 from kernelarc_guard import decide
 from kernelarc_guard.canary import LEVEL, exact_interval
@@ -10,6 +11,9 @@ from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.watching import recent_canaries
 from kernelarc_mcp.noise import calibration_view
 from kernelarc_mcp.views import CalibrationView, CanariesView, RatioView, RecordView
+
+P_VALUES: Final = 20
+"""A/A canaries whose p-values are shown."""
 
 
 def record_view(state: CampaignState) -> RecordView:
@@ -53,7 +57,7 @@ def canaries_view(state: CampaignState) -> CanariesView:
         delayed=len(seen),
         delayed_seen=sum(seen),
         delayed_bounds=exact_interval(sum(seen), len(seen)),
-        p_values=same,
+        p_values=same[-P_VALUES:],
     )
 
 

@@ -14,6 +14,7 @@ from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_guard.solution import Solution
 from kernelarc_mcp.host.profile_events import ProfileAsked, ProfileDone
 from kernelarc_mcp.host.settings import CampaignSettings
+from kernelarc_mcp.host.usage import Used
 from kernelarc_mcp.host.watch_events import (
     CalibrationAsked,
     CalibrationDropped,
@@ -241,7 +242,8 @@ Body = Annotated[
     | Canary
     | Quarantined
     | ProfileAsked
-    | ProfileDone,
+    | ProfileDone
+    | Used,
     Field(discriminator="kind"),
 ]
 BODY: TypeAdapter[Body] = TypeAdapter(Body)
@@ -341,6 +343,7 @@ __all__ = [
     "Staked",
     "Submitted",
     "Suspected",
+    "Used",
     "canonical",
     "read",
     "seal",

@@ -11,6 +11,7 @@ from kernelarc_mcp.host import (
     campaign,
     conclusions,
     profiles,
+    recording,
     snapshots,
     submit,
     tickets,
@@ -19,6 +20,7 @@ from kernelarc_mcp.host import (
 from kernelarc_mcp.host.journal import Clock, utc_now
 from kernelarc_mcp.host.settings import CampaignSettings
 from kernelarc_mcp.host.submit import Candidate, Ticket
+from kernelarc_mcp.host.usage import Used
 from kernelarc_mcp.profile_views import ProfileView
 from kernelarc_mcp.views import (
     Board,
@@ -198,9 +200,13 @@ class Host:
         """Store a win or a trap, proven by one of the agent's own submissions."""
         return conclusions.conclude(self.campaign, agent, kind, summary, lesson, evidence)
 
-    def board(self, agent: str = "") -> Board:
-        """Return the leaderboard as an agent sees it, or as anybody does without one."""
-        return board.board(self.campaign, agent)
+    def board(self, agent: str = "", first_row: int = 1, first_agent: int = 1) -> Board:
+        """Return a page of the leaderboard as an agent sees it, or as anybody does without one."""
+        return board.board(self.campaign, agent, first_row, first_agent)
+
+    def record_usage(self, agent: str, used: Used) -> bool:
+        """Store what a run of an agent's client used; False where that run was stored before."""
+        return recording.record_usage(self.campaign, agent, used)
 
     def snapshot(
         self, agent: str, submission: str = "", path: str = "", offset: int = 0

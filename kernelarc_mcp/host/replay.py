@@ -32,6 +32,7 @@ from kernelarc_mcp.host.events import (
     Staked,
     Submitted,
     Suspected,
+    Used,
 )
 from kernelarc_mcp.host.inconsistent import Inconsistent, expect
 from kernelarc_mcp.host.plateau import CORRECT_REVERTS, draft_lens, first_lens, is_due
@@ -116,6 +117,8 @@ def apply(state: CampaignState, event: Event) -> None:
             | Quarantined()
         ):
             apply_watch(state, event, body)
+        case Used():
+            _used(state, event, body)
         case ProfileAsked() | ProfileDone():
             apply_profile(state, event, body)
     state.seq = event.seq
@@ -438,6 +441,12 @@ def _drafting(state: CampaignState, event: Event, body: Drafting) -> None:
     standing.lens = body.lens
     state.lens_use[body.lens] += 1
     state.draft_due = ""
+
+
+def _used(state: CampaignState, event: Event, body: Used) -> None:
+    usage = _agent(state, event).usage
+    expect(event, body.run not in usage.runs, f"run {body.run} was recorded before")
+    usage.add(body)
 
 
 def _baselined(state: CampaignState, event: Event, body: Baselined) -> None:

@@ -19,6 +19,7 @@ from kernelarc_mcp.host.events import (
 )
 from kernelarc_mcp.host.profile_step import ProfileStep
 from kernelarc_mcp.host.queueing import first_in_line, whole_line
+from kernelarc_mcp.host.usage import UsageTotals
 
 Progress = Literal["queued", "judging", "done"]
 
@@ -47,6 +48,8 @@ class AgentStanding:
     """Best confirmed speedup over the seed."""
     profile_ns: int = 0
     """How long the device was held for its profiles."""
+    usage: UsageTotals = field(default_factory=UsageTotals)
+    """What its client says it used."""
 
 
 @dataclass
@@ -171,6 +174,10 @@ class CampaignState:
     records: list[RecordStep] = field(default_factory=list)
     wealth: dict[str, float] = field(default_factory=dict)
     """Share -> error budget that is left; the pool's share is the empty name."""
+    record_places: dict[str, int] = field(default_factory=dict)
+    """Submission -> its place in `records`."""
+    withdrawn: list[int] = field(default_factory=list)
+    """Places of the records that were withdrawn, in their order."""
     ranking: list[tuple[float, int]] = field(default_factory=list)
     """Records that were not withdrawn, the fastest first: minus its speedup, place in `records`."""
     lens_use: Counter[str] = field(default_factory=Counter)
@@ -219,7 +226,8 @@ class CampaignState:
 
     def step_of(self, ticket: str) -> RecordStep | None:
         """Return what a submission was as a record, withdrawn or not; None where it was none."""
-        return next((step for step in self.records if step.ticket == ticket), None)
+        place = self.record_places.get(ticket)
+        return None if place is None else self.records[place]
 
     @property
     def used(self) -> int:

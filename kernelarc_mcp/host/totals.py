@@ -24,6 +24,7 @@ def count_verdict(state: CampaignState, attempt: Attempt, verdict: Verdict) -> N
 
 def add_record(state: CampaignState, step: RecordStep) -> None:
     """Append a record, and count its gain for the lens it was found under."""
+    state.record_places[step.ticket] = len(state.records)
     insort(state.ranking, (-step.speedup, len(state.records)))
     state.records.append(step)
     if step.gain is not None:
@@ -34,10 +35,11 @@ def add_record(state: CampaignState, step: RecordStep) -> None:
 
 def withdraw_record(state: CampaignState, ticket: str, reason: str) -> None:
     """Mark a record as withdrawn and take its gain away again."""
-    position = next(i for i, step in enumerate(state.records) if step.ticket == ticket)
+    position = state.record_places[ticket]
     step = state.records[position]
     state.records[position] = replace(step, withdrawn=reason)
     del state.ranking[bisect_left(state.ranking, (-step.speedup, position))]
+    insort(state.withdrawn, position)
     lens = state.attempts[ticket].lens
     # Summed anew: subtracting would leave a rounding error.
     gains = [

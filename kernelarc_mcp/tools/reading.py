@@ -98,10 +98,20 @@ class ReadingTools:
         await self._desk.notify()
         return stored
 
-    async def view_leaderboard(self) -> Board:
+    async def view_leaderboard(
+        self,
+        first_row: Annotated[
+            int,
+            Field(ge=1, le=10_000_000, description="Rank of the first row shown; see next_row."),
+        ] = 1,
+        first_agent: Annotated[
+            int,
+            Field(ge=1, le=10_000_000, description="First agent shown; see next_agent."),
+        ] = 1,
+    ) -> Board:
         """Return the board: the record, the ranked submissions with confirmed gains over the
-        seed, the baselines to beat, every agent's standing, and what each lens brought so far."""
-        return self._desk.host.board(self._desk.reader())
+        seed, the baselines to beat, the agents' standings, and what each lens brought so far."""
+        return self._desk.host.board(self._desk.reader(), first_row, first_agent)
 
     async def view_snapshot(
         self,

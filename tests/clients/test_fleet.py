@@ -1,6 +1,5 @@
 """The fleet: its commands, what it reads from clients' outputs, and agents that stop too early."""
 
-import json
 import os
 import shlex
 import sys
@@ -16,6 +15,7 @@ from kernelarc_guard.problem import read_problem
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.settings import CampaignSettings
+from kernelarc_mcp.views import UsageView
 
 STAND_IN = """#!{python}
 # Claude Code's stand-in: one attempt, with what `connect` wrote, then it stops too early.
@@ -55,14 +55,18 @@ def test_an_agent_that_stops_early_is_started_again_until_its_attempts_are_spent
         "ada: claude, run 1",
         "ada: claude, run 2",
     ]
-    rows = [json.loads(line) for line in (work / "usage.jsonl").read_text().splitlines()]
-    assert [(row["run"], row["status"], row["cost_usd"]) for row in rows] == [
-        (1, 0, 0.5),
-        (2, 0, 0.5),
-    ]
     host = Host.open(folder)
     assert host.brief("ada").state.attempts_left == 0
+    usage = host.board("ada").agents[0].usage
     host.close()
+    assert usage == UsageView(
+        runs=2,
+        input_tokens=14,
+        output_tokens=6,
+        runs_with_tokens=2,
+        cost_usd=1.0,
+        runs_with_cost=2,
+    )
     token = "ka_"
     for path in (work / "ada").rglob("*"):
         assert path.is_dir() or token not in path.read_text()
@@ -132,9 +136,9 @@ def test_a_client_that_is_not_installed_is_named_before_anything_is_prepared(
             Usage(5, 3),
         ),
         ("claude", "killed", Usage()),
-        ("claude", '{"total_cost_usd": "much", "usage": null}\n', Usage(0)),
+        ("claude", '{"total_cost_usd": "much", "usage": null}\n', Usage()),
         ("codex", '{"type": "turn.completed", "usage": [1]}\n' + "{" * 200_000, Usage()),
-        ("gemini", '{"stats": {"models": {"a": null, "b": {"tokens": 7}}}}\n', Usage(0, 0)),
+        ("gemini", '{"stats": {"models": {"a": null, "b": {"tokens": 7}}}}\n', Usage()),
     ],
 )
 def test_what_a_client_says_it_used_is_read(client: str, output: str, expected: Usage) -> None:

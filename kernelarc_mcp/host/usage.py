@@ -1,0 +1,58 @@
+"""What the clients say they used: one row for each run of a client, and sums that say what is missing."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import Field
+
+from kernelarc_guard.model import Model
+from kernelarc_mcp.views import UsageView
+
+
+class Used(Model):
+    """A run of an agent's client ended; the numbers are the client's own, and only recorded."""
+
+    kind: Literal["used"] = "used"
+    run: str = Field(min_length=1, max_length=100)
+    """Names the run among its agent's: the same one is recorded once."""
+    client: str = Field(max_length=100)
+    input_tokens: int | None = Field(ge=0, le=10**15)
+    """None where the client did not say."""
+    output_tokens: int | None = Field(ge=0, le=10**15)
+    cost_usd: float | None = Field(ge=0, le=1e9, allow_inf_nan=False)
+
+
+@dataclass
+class UsageTotals:
+    """Sums over an agent's runs."""
+
+    runs: set[str] = field(default_factory=set)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    with_tokens: int = 0
+    """Runs that said both."""
+    cost_usd: float = 0.0
+    with_cost: int = 0
+    """Runs that said it."""
+
+    def add(self, used: Used) -> None:
+        """Count a run."""
+        self.runs.add(used.run)
+        self.input_tokens += used.input_tokens or 0
+        self.output_tokens += used.output_tokens or 0
+        self.with_tokens += used.input_tokens is not None and used.output_tokens is not None
+        self.cost_usd += used.cost_usd or 0.0
+        self.with_cost += used.cost_usd is not None
+
+    def view(self) -> UsageView | None:
+        """Return what to show; None where no run was recorded."""
+        if not self.runs:
+            return None
+        return UsageView(
+            runs=len(self.runs),
+            input_tokens=self.input_tokens if self.with_tokens else None,
+            output_tokens=self.output_tokens if self.with_tokens else None,
+            runs_with_tokens=self.with_tokens,
+            cost_usd=self.cost_usd if self.with_cost else None,
+            runs_with_cost=self.with_cost,
+        )
