@@ -239,6 +239,8 @@ class ConclusionView(Model):
 class MemoryView(Answer):
     conclusions: list[ConclusionView]
     shown: int
+    next_offset: int | None
+    """Where read_memory(offset=...) goes on; null: these were the last."""
     stored: int
     retention: str
 

@@ -15,6 +15,8 @@ from kernelarc_mcp.views import ConclusionStored, ConclusionView, MemoryView
 from kernelarc_memory import ConclusionRefused, MemoryStore, NewConclusion, Stored
 
 MAX_LIMIT = 200
+ROOM = 9_300
+"""Characters for the conclusions of one answer: some clients cut from 10,000 on, in the middle."""
 _KINDS: dict[str, Literal["win", "trap"]] = {"win": "win", "trap": "trap"}
 _VERDICTS: dict[str, Verdict] = {v: v for v in ("REJECT", "KEEP", "ACCEPT", "REVERT")}
 
@@ -30,12 +32,19 @@ def memory_of(campaign: Campaign) -> MemoryStore:
     return _store(Path(shared) if shared else campaign.folder / "memory.db")
 
 
-def read_memory(campaign: Campaign, agent: str, limit: int = 16, kind: str = "") -> MemoryView:
-    """Return the conclusions the retention shows, newest first; onlookers may read them too."""
+def read_memory(
+    campaign: Campaign, agent: str, limit: int = 16, kind: str = "", offset: int = 0
+) -> MemoryView:
+    """Return the conclusions the retention shows, newest first; onlookers may read them too.
+
+    Leaves out the first `offset` of them, and those there is no room for: `next_offset` leads on.
+    """
     if kind not in ("", "win", "trap"):
         raise BadRequest(f"kind: {kind[:40]!r}; it is win, trap or empty for both")
     if not 1 <= limit <= MAX_LIMIT:
         raise BadRequest(f"limit: {limit}; it is 1 to {MAX_LIMIT}")
+    if offset < 0:
+        raise BadRequest(f"offset: {offset}; it counts conclusions from 0")
     retention = campaign.settings.memory_retention()
     with campaign.journal.reading() as state:
         position = state.used
@@ -56,9 +65,12 @@ def read_memory(campaign: Campaign, agent: str, limit: int = 16, kind: str = "")
         campaign=campaign.settings.name,
         position=position,
     )
+    shown = _fitting([_view(stored) for stored in page.items[offset:]])
+    end = offset + len(shown)
     return MemoryView(
-        conclusions=[_view(stored) for stored in page.items],
-        shown=len(page.items),
+        conclusions=shown,
+        shown=len(shown),
+        next_offset=end if end < len(page.items) else None,
         stored=page.stored,
         retention=str(retention),
         next_step=step,
@@ -105,6 +117,16 @@ def conclude(
         )
         step = next_step(state, agent, writer.at, str(campaign.workspace(agent)))
     return ConclusionStored(id=written.id, merged=written.merged, next_step=step)
+
+
+def _fitting(views: list[ConclusionView]) -> list[ConclusionView]:
+    """Return the first of the views, as many as there is room for, at least one."""
+    room = ROOM
+    for count, view in enumerate(views):
+        room -= len(view.model_dump_json()) + 1
+        if room < 0:
+            return views[: max(1, count)]
+    return views
 
 
 def _view(stored: Stored) -> ConclusionView:

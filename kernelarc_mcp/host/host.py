@@ -123,9 +123,9 @@ class Host:
         """Return the agent's lens, or another one that is eligible."""
         return brief.lens_view(self.campaign, agent, name)
 
-    def memory(self, agent: str, limit: int = 16, kind: str = "") -> MemoryView:
-        """Return the conclusions the retention shows, newest first."""
-        return conclusions.read_memory(self.campaign, agent, limit, kind)
+    def memory(self, agent: str, limit: int = 16, kind: str = "", offset: int = 0) -> MemoryView:
+        """Return the conclusions the retention shows, newest first, from number `offset` on."""
+        return conclusions.read_memory(self.campaign, agent, limit, kind, offset)
 
     def submit(
         self,

@@ -60,11 +60,12 @@ class ReadingTools:
         kind: Annotated[
             Literal["", "win", "trap"], Field(description="`win` or `trap`; empty: both.")
         ] = "",
+        offset: Annotated[Offset, Field(description="Go on from there; see next_offset.")] = 0,
     ) -> MemoryView:
         """Return the wins and traps that agents recorded, newest useful first, each with the
         submission that proves it and what was measured. Read it before your first candidate: skip
         what a trap rules out, start from what won."""
-        return self._desk.host.memory(self._desk.reader(), limit=limit, kind=kind)
+        return self._desk.host.memory(self._desk.reader(), limit, kind, offset)
 
     async def write_conclusion(
         self,
