@@ -38,12 +38,13 @@ def http_server(folder: Path, guard: str) -> Iterator[tuple[subprocess.Popen[str
 class RawStdio:
     """A stdio server spoken to in bytes, as a careless client would."""
 
-    def __init__(self, folder: Path, guard: str, agent: str) -> None:
-        """Start it as `agent` and shake hands."""
+    def __init__(self, folder: Path, guard: str, agent: str, stderr: int | None = None) -> None:
+        """Start it as `agent` and shake hands; `stderr` is as for a process."""
         self.process = subprocess.Popen(
             [*COMMAND, "serve", str(folder), "--guard-python", guard],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=stderr,
             env={**os.environ, "KERNELARC_AGENT": agent},
         )
         hello = {

@@ -94,3 +94,20 @@ def test_bytes_that_are_not_utf8_are_answered_and_the_server_goes_on(
     assert not server.answer(4)["isError"]
     assert place.events() == before
     assert server.close() == 0
+
+
+def test_a_server_whose_client_was_killed_ends_without_a_traceback(
+    place: Place, silent_guard: str
+) -> None:
+    server = RawStdio(place.folder, silent_guard, "ada", stderr=subprocess.PIPE)
+    server.send_bytes(call(1, "get_brief", "{}"))
+    assert not server.answer(1)["isError"]
+    stdin, stdout, stderr = server.process.stdin, server.process.stdout, server.process.stderr
+    assert stdin is not None and stdout is not None and stderr is not None
+    # Its end of both pipes, as the kernel closes them; there is an answer that nobody reads.
+    stdout.close()
+    server.send_bytes(call(2, "view_leaderboard", "{}"))
+    stdin.close()
+    assert server.process.wait(60) == 0
+    assert b"Traceback" not in stderr.read()
+    stderr.close()
