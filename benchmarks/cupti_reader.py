@@ -2,9 +2,10 @@
 
     echo '[{"file": "FILE", "axes": {"rows": 4096, "hidden": 4096}}]' | python -m benchmarks.cupti_reader
 
-Prints a JSON list for each: microseconds from the beginning of a call's first kernel to its last's end.
-Each call has new inputs and a cold cache, and is queued behind a kernel that spins, so that the time
-between its kernels is the device's and not the interpreter's.
+Prints for each: `spans`, microseconds from the beginning of a call's first kernel to its last's end,
+`kernels`, how many those are, and `slowed`, how much longer events around the call are apart while
+CUPTI traces than without it. Each call has new inputs and a cold cache, and is queued behind a kernel
+that spins, so that the time between its kernels is the device's and not the interpreter's.
 """
 
 import importlib.util
@@ -12,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -28,7 +30,11 @@ Record = tuple[int, int, str]
 
 
 def main() -> None:
-    """Time the kernels that stdin names and print their calls' spans."""
+    """Time the kernels that stdin names and print what was read of their calls."""
+    asked = json.load(sys.stdin)
+    junk = torch.empty(EVICTED // 4, dtype=torch.int32, device="cuda")
+    runs = [_load(Path(one["file"])) for one in asked]
+    plain = [_call(run, one["axes"], junk) for run, one in zip(runs, asked, strict=True)]
     records: list[Record] = []
     cupti.activity_register_callbacks(lambda: (8 << 20, 0), lambda got: _keep(got, records))
     for kind in (
@@ -37,30 +43,43 @@ def main() -> None:
         cupti.ActivityKind.MEMSET,
     ):
         cupti.activity_enable(kind)
-    junk = torch.empty(EVICTED // 4, dtype=torch.int32, device="cuda")
     found = []
-    for asked in json.load(sys.stdin):
+    for run, one, before in zip(runs, asked, plain, strict=True):
         records.clear()
-        _call(_load(Path(asked["file"])), asked["axes"], junk)
+        traced = _call(run, one["axes"], junk)
         cupti.activity_flush_all(1)
-        spans = _spans(sorted(records))
-        if len(spans) != WARM_UP + CALLS:
-            raise RuntimeError(f"{len(spans)} calls in the records, not {WARM_UP + CALLS}")
-        found.append(spans[WARM_UP:])
+        calls = _calls(sorted(records))
+        if len(calls) != WARM_UP + CALLS:
+            raise RuntimeError(f"{len(calls)} calls in the records, not {WARM_UP + CALLS}")
+        spans = [(max(r[1] for r in call) - min(r[0] for r in call)) / 1e3 for call in calls]
+        found.append(
+            {
+                "spans": spans[WARM_UP:],
+                "kernels": len(calls[-1]),
+                "slowed": median(traced) - median(before),
+            }
+        )
     json.dump(found, sys.stdout)
 
 
-def _call(run: Callable[..., Any], axes: dict[str, int], junk: torch.Tensor) -> None:
+def _call(run: Callable[..., Any], axes: dict[str, int], junk: torch.Tensor) -> list[float]:
+    """Make the calls and return what events around each are apart, in microseconds."""
     inputs, output = _tensors(axes)
     spin: Any = torch.cuda._sleep
+    apart = []
     for _ in range(WARM_UP + CALLS):
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         for one in inputs:
             one.normal_()
         junk.fill_(1)
         spin(SPIN_CYCLES)
+        before.record()
         run(*inputs, output)
+        after.record()
         spin(MARK_CYCLES)
         torch.cuda.synchronize()
+        apart.append(1e3 * before.elapsed_time(after))
+    return apart[WARM_UP:]
 
 
 def _load(path: Path) -> Callable[..., Any]:
@@ -95,9 +114,9 @@ def _keep(activities: list[Any], records: list[Record]) -> None:
         records.append((one.start, one.end, name))
 
 
-def _spans(records: list[Record]) -> list[float]:
-    """Return the microseconds of what lies between each pair of spinning kernels."""
-    spans: list[float] = []
+def _calls(records: list[Record]) -> list[list[Record]]:
+    """Return the records of what lies between each pair of spinning kernels."""
+    calls: list[list[Record]] = []
     inside: list[Record] | None = None
     for record in records:
         if "spin_kernel" not in record[2]:
@@ -106,9 +125,9 @@ def _spans(records: list[Record]) -> list[float]:
         elif inside is None:
             inside = []
         else:
-            spans.append((max(r[1] for r in inside) - min(r[0] for r in inside)) / 1e3)
+            calls.append(inside)
             inside = None
-    return spans
+    return calls
 
 
 if __name__ == "__main__":

@@ -35,6 +35,14 @@ class AnchorArm:
             except SolutionFault as fault:
                 raise anchor_failed(fault.reason, fault.detail) from None
 
+    def get_ready(self) -> None:
+        """Wait until the runner has its buffers, and measure what its windows hold."""
+        if self._arm is not None:
+            try:
+                self._arm.get_ready()
+            except SolutionFault as fault:
+                raise anchor_failed(fault.reason, fault.detail) from None
+
     def begin_loading(self) -> None:
         """Let the runner load the solution."""
         if self._arm is not None:

@@ -38,6 +38,8 @@ class Arm:
 
     lingers = False
     """Does its end take long, so that `let_die` is worth while?"""
+    launches_ahead = False
+    """Is a call that was begun launched while the guard does other work?"""
     _environment: Mapping[str, str] = {}
     """What its runner was forked with beside the nursery's own."""
 
@@ -251,6 +253,12 @@ class Arm:
             archive = self._runner.keep()
             if archive is not None:
                 self._nursery.keepsakes.put(self._digest, archive)
+
+    def wait_mapped(self) -> None:
+        """Wait until the runner has its buffers, where that was not waited for."""
+
+    def get_ready(self) -> None:
+        """Measure what its windows hold beside the calls, where they hold anything."""
 
     def begin_loading(self) -> None:
         """Let the runner load the solution where it has not begun; raises SolutionFault."""

@@ -73,6 +73,18 @@ class Backend(Protocol):
         `awake`: its calls are not queued, on devices where they otherwise are.
         """
 
+    def wants_ruler(self) -> bool:
+        """Say, once for each pair, whether it is time to measure again what windows hold beside calls."""
+
+    def start_ruler(self, nursery: Nursery, bench: "Bench") -> Arm:
+        """Fork a runner of the guard's own, whose windows hold nothing else; raises SolutionFault.
+
+        It has the buffers of the smallest workload, as its workload 0.
+        """
+
+    def heed_ruler(self, taken: list[int]) -> None:
+        """Take off, from now on, what that runner's windows took (nanoseconds)."""
+
     def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
         """Be ready for a judgement of these solutions, and return how much of it is measured."""
 
@@ -142,6 +154,17 @@ class CpuBackend:
             note,
             contestant.planted,
         )
+
+    def wants_ruler(self) -> bool:
+        """Return False: a window is the call, from waking its process to its stop."""
+        return False
+
+    def start_ruler(self, nursery: Nursery, bench: "Bench") -> Arm:
+        """Raise NotImplementedError: none is ever wanted."""
+        raise NotImplementedError
+
+    def heed_ruler(self, taken: list[int]) -> None:
+        """Do nothing: nothing is taken off."""
 
     def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
         """Return the schedule as it is: a runner is what it is for every solution."""

@@ -22,13 +22,15 @@ from kernelarc_guard.definition import Definition
 from kernelarc_guard.draws import Draw, Drawer
 from kernelarc_guard.dtypes import is_float
 from kernelarc_guard.dying import Dying
-from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
+from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.forms import FormError
+from kernelarc_guard.live_pair import LivePair, blame
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.oracle import Answer, Oracle, OracleError
+from kernelarc_guard.pair_ruler import PairRuler
 from kernelarc_guard.precision import Scales
 from kernelarc_guard.problem import Problem
-from kernelarc_guard.protocol import BlockTimes, PairTimes, Schedule
+from kernelarc_guard.protocol import PairTimes, Schedule
 from kernelarc_guard.rewriting import Part
 from kernelarc_guard.sampling import Pool
 from kernelarc_guard.solution import Solution
@@ -38,8 +40,6 @@ from kernelarc_guard.workload import Tolerance
 
 Outputs = dict[str, torch.Tensor]
 _CHEAP_NS = 20_000_000
-_UNANNOUNCED = 8
-"""One call in so many is of another sort."""
 _ATTEMPTS = 2
 _MORE = 1
 """Runners that are forked ahead beyond the next pair's, so that nobody has to wait for the last one."""
@@ -341,11 +341,21 @@ def _run_pair(
     arms: dict[bool, Arm] = {}
     third: AnchorArm | None = None
     together = 2 if anchor is None else 3
+    ruler = PairRuler(bench)
     try:
-        bench.fork_ahead(nursery, together)
+        bench.fork_ahead(nursery, together + ruler.runners)
         for is_record in (record_first, not record_first):
             arms[is_record] = _start(bench, nursery, record if is_record else candidate, is_record)
         third = AnchorArm(bench, nursery, anchor)
+        ruler.start(nursery)
+        for is_record, arm in arms.items():
+            with _blamed(is_record):
+                arm.wait_mapped()
+        for is_record, arm in arms.items():
+            with _blamed(is_record):
+                arm.get_ready()
+        third.get_ready()
+        ruler.get_ready()
         for is_record, arm in arms.items():
             with _blamed(is_record):
                 arm.begin_loading()
@@ -356,14 +366,16 @@ def _run_pair(
                 arm.wait_loaded()
         third.wait_loaded()
         with _memory_for_checks(bench):
-            pair = _Pair(bench, record=arms[True], candidate=arms[False], third=third)
+            pair = LivePair(bench, record=arms[True], candidate=arms[False], third=third)
             for workload in bench.drawer.indices:
                 for _ in range(bench.warmups(workload)):
                     pair.call(workload, checked=True, evict=False)
                 third.warm_up(workload)
+            pair.check()
             for arm in arms.values():
                 arm.keep_scratch()
             bench.be_quiet(nursery)
+            ruler.measure(pair)
             times = []
             for _ in range(blocks):
                 times.append(pair.block())
@@ -373,6 +385,7 @@ def _run_pair(
         bench.part_with(arms.values())
         if third is not None:
             third.close()
+        ruler.close()
 
 
 @contextmanager
@@ -399,100 +412,3 @@ def _blamed(is_record: bool) -> Iterator[None]:
         yield
     except SolutionFault as fault:
         raise blame(fault, is_record) from None
-
-
-def blame(fault: SolutionFault, is_record: bool) -> CandidateFault | Refused:
-    """Return what an arm's fault is to the request."""
-    if is_record:
-        return Refused(f"the record failed ({fault.reason}): {fault.detail}", "record_failed")
-    return CandidateFault(fault.reason, fault.detail, fault.workload)
-
-
-class _Pair:
-    """The two live runners of a pair."""
-
-    def __init__(self, bench: Bench, record: Arm, candidate: Arm, third: AnchorArm) -> None:
-        self._bench = bench
-        self._third = third
-        self._arms = {True: record, False: candidate}
-        self._draws: dict[int, Draw] = {}
-        """Each workload's last draw of its own values."""
-        self._right: dict[int, Outputs] = {}
-        """The candidate's last outputs on each workload, which were right."""
-
-    def block(self) -> BlockTimes:
-        """Time `schedule.calls` calls of each arm on every workload."""
-        record, candidate, anchor = [], [], []
-        for workload in self._bench.drawer.indices:
-            audited = secrets.randbelow(self._bench.schedule.calls)
-            self._third.begin()
-            times = []
-            for index in range(self._bench.schedule.calls):
-                if secrets.randbelow(_UNANNOUNCED - 1) == 0:
-                    self._unannounced(workload)
-                draw = self._bench.drawer.draw(workload)
-                with self._third.beside(workload, index, draw):
-                    times.append(self.call(workload, checked=index == audited, draw=draw))
-                self._third.check(workload, index, draw, self._right[workload])
-            record.append([t[True] for t in times])
-            candidate.append([t[False] for t in times])
-            anchor.append(self._third.taken())
-        measured = self._third.alive()
-        return BlockTimes(record=record, candidate=candidate, anchor=anchor if measured else [])
-
-    def _unannounced(self, workload: int) -> None:
-        """Make a call of another sort, checked against the oracle but not timed."""
-        draw, renew = self._bench.unannounced(workload, self._draws.get(workload))
-        self.call(workload, checked=True, draw=draw, renew=renew)
-
-    def call(
-        self,
-        workload: int,
-        checked: bool,
-        evict: bool = True,
-        draw: Draw | None = None,
-        renew: bool = False,
-    ) -> dict[bool, int]:
-        """Call both arms on the same fresh inputs; returns nanoseconds by `is_record`.
-
-        Every output is checked: against the oracle where that is cheap or the call was drawn for
-        it, else against the other arm's, with the oracle deciding a disagreement.
-        """
-        bench = self._bench
-        if draw is None:
-            draw = self._draws[workload] = bench.drawer.draw(workload)
-        first = secrets.randbits(1) == 1
-        elapsed: dict[bool, int] = {}
-        outputs: dict[bool, Outputs] = {}
-        for is_record in (first, not first):
-            arm = self._arms[is_record]
-            try:
-                elapsed[is_record] = arm.call(workload, draw, evict=evict, renew=renew)
-                outputs[is_record] = arm.outputs(workload)
-            except SolutionFault as fault:
-                raise blame(fault, is_record) from None
-        kernel = min(elapsed.values())
-        # Seen only after both windows are sealed: which calls are audited cannot be known before.
-        audited = bench.audited(workload, elapsed[False])
-        if checked or audited or bench.oracle_is_cheap(workload, kernel):
-            self._against_oracle(workload, outputs, draw, both=checked)
-        elif not bench.agree(workload, outputs[False], outputs[True]):
-            self._against_oracle(workload, outputs, draw, both=True)
-        self._right[workload] = {n: one.clone() for n, one in outputs[False].items()}
-        return elapsed
-
-    def _against_oracle(
-        self, workload: int, outputs: dict[bool, Outputs], draw: Draw, both: bool
-    ) -> None:
-        bench = self._bench
-        try:
-            earlier = [self._right[workload]] if workload in self._right else []
-            bench.check(workload, outputs[False], draw, earlier)
-        except SolutionFault as fault:
-            raise blame(fault, is_record=False) from None
-        if both:
-            result = bench.judge(workload, outputs[True], bench.answer(workload, draw))
-            if not result.ok:
-                raise Refused(
-                    f"the record failed ({result.reason}): {result.detail}", "record_failed"
-                )

@@ -23,7 +23,7 @@ from kernelarc_guard.processes import descendants, kill_all
 from kernelarc_guard.sandbox import SCRATCH_BYTES, TASKS, Sandbox, memory_limit, who_counts
 from kernelarc_guard.scratch import remove
 
-SLOTS: Final = ("record", "candidate", "anchor")
+SLOTS: Final = ("record", "candidate", "anchor", "ruler")
 _START_SECONDS: Final = 120.0
 _GRACE_SECONDS: Final = 15.0
 """How much longer than its deadline an answer may take before the nursery counts as lost."""

@@ -6,9 +6,10 @@ from functools import partial
 
 from kernelarc_guard.anchor_arm import anchor_failed
 from kernelarc_guard.arm import Arm, CallBlocks
-from kernelarc_guard.bench import Bench, Contestant, Outputs, blame
+from kernelarc_guard.bench import Bench, Contestant, Outputs
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import SolutionFault
+from kernelarc_guard.live_pair import blame
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.protocol import BlockTimes, PairTimes
 from kernelarc_guard.thrifty import times_alone

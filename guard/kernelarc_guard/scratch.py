@@ -17,6 +17,8 @@ KEPT_BYTES: Final = 64 << 20
 KEPT_FILES: Final = 4096
 DEEPEST: Final = 64
 """A larger or deeper folder is not set aside: later runners then start with an empty one."""
+_ROOT: Final = "KERNELARC.root"
+"""Of an archive: where its files lay."""
 
 
 class Scratch:
@@ -65,7 +67,7 @@ class Scratch:
         try:
             with (
                 os.fdopen(os.dup(archive), "wb") as file,
-                tarfile.open(fileobj=file, mode="w") as tar,
+                tarfile.open(fileobj=file, mode="w", pax_headers={_ROOT: str(self.root)}) as tar,
             ):
                 tar.add(self._kept, arcname=".")
         except (OSError, tarfile.TarError):
@@ -74,13 +76,17 @@ class Scratch:
         return archive
 
     def adopt(self, archive: int) -> None:
-        """Set aside what another sandbox's `pack` put into an archive, unless something is already."""
+        """Set aside what another sandbox's `pack` put into an archive, unless something is already.
+
+        Where compilers wrote down a path of that sandbox, ours takes its place.
+        """
         if self._kept.is_dir():
             return
         try:
             os.lseek(archive, 0, os.SEEK_SET)
             with os.fdopen(os.dup(archive), "rb") as file, tarfile.open(fileobj=file) as tar:
                 tar.extractall(self._kept, filter="fully_trusted")
+                _move(self._kept, tar.pax_headers.get(_ROOT, ""), str(self.root))
         except (OSError, tarfile.TarError):
             remove(self._kept)
 
@@ -172,6 +178,21 @@ def _listed(folder: str, depth: int, pending: list[tuple[str, int]]) -> list[tup
                 else:
                     found.append((entry.path, entry.stat(follow_symlinks=False).st_size))
     return found
+
+
+def _move(folder: Path, before: str, now: str) -> None:
+    """Replace one path by another in all files, where both are equally long: no offset changes."""
+    if before == now or not before or len(before) != len(now):
+        return
+    for path, _ in files_below(folder) or []:
+        if os.path.islink(path) or not os.path.isfile(path):
+            continue
+        data = Path(path).read_bytes()
+        if before.encode() in data:
+            mode = stat.S_IMODE(os.lstat(path).st_mode)
+            os.chmod(path, mode | 0o600)
+            Path(path).write_bytes(data.replace(before.encode(), now.encode()))
+            os.chmod(path, mode)
 
 
 def _small(folder: Path) -> bool:

@@ -12,6 +12,7 @@ from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.keeper import Nursery
 from kernelarc_guard.processes import descendants
 from kernelarc_guard.sandbox import find_sandbox
+from kernelarc_guard.scratch import Scratch
 from kernelarc_guard.warming import WARMED_FOR
 
 RIGHT = "def run(x, scale):\n    return x * scale\n"
@@ -23,6 +24,26 @@ LEAVES_A_NOTE = (
     "os.symlink('/nowhere', 'link') if not here else None\n"
     "def run(x, scale):\n    raise RuntimeError(f'saw {here} {sorted(os.listdir(\"deep/er\"))}')\n"
 )
+
+
+def test_what_is_set_aside_elsewhere_names_its_own_place_there(tmp_path: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for root in roots:
+        root.mkdir()
+    first, second = Scratch(roots[0]), Scratch(roots[1])
+    folder = first.make("1")
+    (folder / "group.json").write_text(f'{{"child": "{folder}/kernel.cubin"}}')
+    (folder / "kernel.cubin").write_bytes(b"\0code")
+    (folder / "link").symlink_to("group.json")
+    assert first.keep("1")
+    archive = first.pack()
+    assert archive is not None
+    second.adopt(archive)
+    os.close(archive)
+    copy = second.make("2")
+    assert copy == roots[1] / folder.name
+    assert (copy / "link").read_text() == f'{{"child": "{copy}/kernel.cubin"}}'
+    assert (copy / "kernel.cubin").read_bytes() == b"\0code"
 
 
 @pytest.fixture

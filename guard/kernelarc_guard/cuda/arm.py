@@ -25,6 +25,7 @@ from kernelarc_guard.cuda.draws import CudaDrawer
 from kernelarc_guard.cuda.flags import Flags, new_flags
 from kernelarc_guard.cuda.returned import check_returned
 from kernelarc_guard.cuda.seal import Seal
+from kernelarc_guard.cuda.turns import Turns
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.frames import send_frame
@@ -42,10 +43,7 @@ _SLICE_NS: Final = 1_500_000
 _BYTES_PER_NS: Final = 500
 """What the guard's own copies and evictions reach at the very least."""
 _WARM_WINDOWS: Final = 4
-_RULER_WINDOWS: Final = 28
-_SMALLEST_NS: Final = 600
-"""What is left of a window that holds the smallest kernel: so much that other kernels read as CUPTI
-reads them (docs/measurements/h200_agreement.md)."""
+_RULER_WINDOWS: Final = 8
 _UNUSUAL: Final = 1.25
 """Times the usual: more than clocks do, less than one time slice of somebody else."""
 _LEAST_NS: Final = 100
@@ -58,6 +56,7 @@ class CudaArm(Arm):
     """One runner with its buffers on a GPU."""
 
     lingers = True
+    launches_ahead = True
 
     def __init__(
         self,
@@ -70,15 +69,15 @@ class CudaArm(Arm):
         note: Callable[[str], None],
         *,
         awake: bool,
-        usual_ns: int | None,
+        turns: Turns,
         environment: Mapping[str, str],
     ) -> None:
         """Fork a runner, open its context and load the solution; raises SolutionFault.
 
         Where calls are queued, loading goes on until the first of them, which then raises it.
-        `awake`: no call is queued, each is timed from waking the runner to its stop. `usual_ns`
-        is what empty windows took elsewhere, where that is known. `environment` is what the runner
-        is forked with.
+        `awake`: no call is queued, each is timed from waking the runner to its stop. `turns`
+        knows what is taken off a window, and learns of it. `environment` is what the runner is
+        forked with.
         """
         self._environment = environment
         self._awake = awake
@@ -86,9 +85,9 @@ class CudaArm(Arm):
         self._loading = False
         self._queued = False
         self._launching = False
-        self._usual_ns = usual_ns
-        self.empty_ns = 0
-        """What is taken off its windows: a window around the smallest kernel; 0 where none was."""
+        self._mapped = False
+        self._ready = awake
+        self._turns = turns
         self._device = drawer.device
         self._held_up = 0
         self._kept_on = 0
@@ -146,7 +145,7 @@ class CudaArm(Arm):
         if self._queued:
             self._queue(workload)
             taken = self._window(workload, buffers.deliver, buffers.pending_bytes(), evict)
-            elapsed = max(taken - self.empty_ns + _SMALLEST_NS, _LEAST_NS)
+            elapsed = max(taken - self._taken_off(), _LEAST_NS)
         else:
             buffers.deliver()
             if evict:
@@ -206,34 +205,47 @@ class CudaArm(Arm):
         self._runner.wait_opened()
         windows = 0 if self._awake else _WARM_WINDOWS + _RULER_WINDOWS
         self._send(setup | {"empty_windows": windows}, control_fd)
-        self._runner.say_after("queued", "could not map its buffers")
         if self._awake:
             self.wait_loaded()
-        else:
-            self._measure_empty(windows)
 
-    def _measure_empty(self, count: int) -> None:
+    def wait_mapped(self) -> None:
+        """Wait until the runner has mapped its buffers; Refused where it could not."""
+        if not self._mapped:
+            self._runner.say_after("queued", "could not map its buffers")
+            self._mapped = True
+
+    def get_ready(self) -> None:
         """Learn what the two contexts need to take turns, before anything of a solution runs.
 
         Refused where it is far more than usual: then somebody else is at work on the device.
         """
+        self.wait_mapped()
+        if self._ready:
+            return
+        self._ready = True
         taken = []
         try:
-            for _ in range(count):
+            for _ in range(_WARM_WINDOWS + _RULER_WINDOWS):
                 self._call += 1
                 taken.append(self._window(0, lambda: None, 0, evict=True))
         except SolutionFault as fault:
             raise Refused(f"an empty window failed: {fault.detail}") from None
-        self.empty_ns = int(median(taken[_WARM_WINDOWS:]))
-        usual = self._usual_ns or self.empty_ns
-        if self.empty_ns > usual * _UNUSUAL:
+        empty = int(median(taken[_WARM_WINDOWS:]))
+        usual = self._turns.usual_ns or empty
+        if empty > usual * _UNUSUAL:
             raise Refused(
-                f"an empty window takes {self.empty_ns / 1e3:.1f} us where it took"
-                f" {usual / 1e3:.1f} us before: something else is at work on the device"
+                f"an empty window takes {empty / 1e3:.1f} us where it took {usual / 1e3:.1f} us"
+                " before: something else is at work on the device"
             )
+        self._turns.add_before(empty)
+
+    def _taken_off(self) -> int:
+        """Return the nanoseconds of a window that are no kernel's."""
+        return self._turns.taken_off_ns
 
     def begin_loading(self) -> None:
         """Let the runner load the solution; raises SolutionFault."""
+        self.get_ready()
         if not self._loading:
             self._loading = True
             try:

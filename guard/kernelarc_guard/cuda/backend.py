@@ -4,28 +4,29 @@ import gc
 import math
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import torch
 
 from kernelarc_guard.arm import Arm
+from kernelarc_guard.build import build
 from kernelarc_guard.cores import other_cores
 from kernelarc_guard.cuda import driver
 from kernelarc_guard.cuda.arm import CudaArm
 from kernelarc_guard.cuda.connections import connections_for
 from kernelarc_guard.cuda.draws import CudaDrawer
 from kernelarc_guard.cuda.holding import holding
+from kernelarc_guard.cuda.ruler_arm import RulerArm, ruler_solution
 from kernelarc_guard.cuda.rulers import measure
+from kernelarc_guard.cuda.turns import Turns
 from kernelarc_guard.cuda.watching import DeviceWatch
 from kernelarc_guard.device_state import DeviceState
 from kernelarc_guard.draws import Drawer
 from kernelarc_guard.faults import Refused
-from kernelarc_guard.keeper import Nursery
+from kernelarc_guard.keeper import SLOTS, Nursery
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.rule import Rulers
@@ -42,9 +43,6 @@ _CALLS: Final = 40
 """Timed calls of an arm in a block, over all workloads: more of them resolve no more, as what two
 processes differ by stays."""
 _LEAST_CALLS: Final = 3
-_RULERS: Final = 15
-_WARM_WINDOWS: Final = 12
-_RULER_WINDOWS: Final = 48
 _BUILD_SECONDS: Final = 60.0
 _KEPT_BYTES: Final = 1 << 20
 """More than this between requests is a request's, not the guard's own."""
@@ -75,13 +73,8 @@ class CudaBackend:
         self._folder = folder
         self._uuid = driver.device_uuid(number)
         self._connections = connections_for(())
-        self._empty: deque[int] = deque(maxlen=_RULERS)
-        """What empty windows took in the last runners: the device's change of contexts."""
+        self._turns = Turns()
         self._watch = DeviceWatch(self._uuid)
-
-    @property
-    def _empty_ns(self) -> int | None:
-        return int(median(self._empty)) if self._empty else None
 
     @property
     def lock(self) -> str:
@@ -134,7 +127,7 @@ class CudaBackend:
         assert isinstance(drawer, CudaDrawer)
         if drawer.thrifty:
             torch.cuda.empty_cache()  # a runner's buffers do not come from the allocator
-        arm = CudaArm(
+        return CudaArm(
             nursery,
             contestant.solution,
             contestant.built,
@@ -143,14 +136,41 @@ class CudaBackend:
             contestant.slot,
             note,
             awake=awake,
-            usual_ns=self._empty_ns,
+            turns=self._turns,
             environment=self._connections,
         )
-        if arm.empty_ns:
-            self._empty.append(arm.empty_ns)
-            # One for all: what a runner's own calls differ by does not show in its empty windows.
-            arm.empty_ns = int(median(self._empty))
-        return arm
+
+    def wants_ruler(self) -> bool:
+        """Say so for the first pairs, and for some of the later ones."""
+        return self._turns.wants_ruler()
+
+    def start_ruler(self, nursery: Nursery, bench: "Bench") -> Arm:
+        """Fork a runner that launches the smallest kernel; raises SolutionFault."""
+        assert isinstance(bench.drawer, CudaDrawer)
+        solution = ruler_solution(bench.problem.definition)
+        built = build(
+            solution,
+            self._folder / "ruler",
+            seconds=_BUILD_SECONDS,
+            memory_bytes=bench.schedule.memory_bytes,
+            sandbox=self._sandbox,
+        )
+        return RulerArm(
+            nursery,
+            solution,
+            built,
+            bench.drawer,
+            bench.schedule,
+            SLOTS.index("ruler"),
+            bench.note,
+            awake=False,
+            turns=self._turns,
+            environment=self._connections,
+        )
+
+    def heed_ruler(self, taken: list[int]) -> None:
+        """Take the median of its last runs off windows."""
+        self._turns.add_beside(taken)
 
     def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
         """Open contexts as these solutions need them; time fewer calls of each of many workloads."""
@@ -200,7 +220,7 @@ class CudaBackend:
         self, bench: "Bench", nursery: Nursery, record: "Contestant", before: Rulers | None
     ) -> Rulers:
         """Measure what the device does at best; empty windows are taken off already."""
-        return measure(self.place, self._empty_ns, before)
+        return measure(self.place, self._turns.usual_ns, before)
 
 
 def _own_nodes(uuid: str) -> list[str]:
