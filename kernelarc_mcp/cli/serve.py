@@ -1,7 +1,5 @@
 """`serve`: run a campaign's server over stdio or HTTP."""
 
-import logging
-import sys
 from typing import Annotated, Literal
 
 import anyio
@@ -17,6 +15,7 @@ from kernelarc_mcp.cli.options import (
 )
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.launch import agent_from_environment
+from kernelarc_mcp.logs import set_up_logs
 from kernelarc_mcp.web.names import Names
 
 DEFAULT_PORT = 8765
@@ -96,11 +95,7 @@ def serve(
     from kernelarc_mcp.stdio import serve_stdio
 
     # Before the SDK configures logging: its handler wraps lines to a terminal's width.
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    set_up_logs(folder, verbose=verbose)
     level: Literal["INFO", "WARNING"] = "INFO" if verbose else "WARNING"
     server = build_server(host, guard_python=python, agent=agent, log_level=level)
     if not http:

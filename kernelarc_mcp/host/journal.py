@@ -1,18 +1,24 @@
 """A ledger with the state that follows from it: every decision is taken on the newest rows."""
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Final
 
 from kernelarc_mcp.host.derived import write_derived
 from kernelarc_mcp.host.errors import LedgerBroken
-from kernelarc_mcp.host.events import Body, read, seal
+from kernelarc_mcp.host.events import Body, Settled, read, seal
 from kernelarc_mcp.host.ledger import Ledger
 from kernelarc_mcp.host.replay import Inconsistent, apply
 from kernelarc_mcp.host.state import CampaignState
+from kernelarc_mcp.host.verdict_line import verdict_fields, verdict_line
 
+VERDICTS: Final = "verdicts"
+"""Name, below the package's, of the logger that is told each verdict once it is on disk."""
+_VERDICTS: Final = logging.getLogger("kernelarc_mcp").getChild(VERDICTS)
 Clock = Callable[[], datetime]
 
 
@@ -31,6 +37,7 @@ class Writer:
         """Whether the state may hold what is not on disk."""
         self._ledger = ledger
         self._touched: set[str] = set()
+        self._settled: list[tuple[str, dict[str, object]]] = []
 
     def append(self, body: Body, agent: str = "", submission: str = "") -> None:
         """Append one event; raise Inconsistent where it cannot follow the rows before it."""
@@ -40,6 +47,9 @@ class Writer:
         self._ledger.append(row)
         if submission:
             self._touched.add(submission)
+        if isinstance(body, Settled):
+            attempt = self.state.attempts[submission]
+            self._settled.append((verdict_line(attempt), verdict_fields(attempt)))
 
     def store_blob(self, digest: str, content: bytes) -> None:
         """Keep the bytes of a source file under their digest."""
@@ -48,6 +58,11 @@ class Writer:
     def finish(self) -> None:
         """Bring the derived tables up to the rows that were appended."""
         write_derived(self._ledger.connection, self.state, sorted(self._touched))
+
+    def log_verdicts(self) -> None:
+        """Tell the log of the verdicts that are on disk now."""
+        for line, fields in self._settled:
+            _VERDICTS.info(line, extra={"fields": fields})
 
 
 class Journal:
@@ -80,6 +95,7 @@ class Journal:
                     # What was applied is not on disk: start again from the rows.
                     self._state = CampaignState()
                 raise
+            writer.log_verdicts()
 
     @contextmanager
     def reading(self) -> Iterator[CampaignState]:
