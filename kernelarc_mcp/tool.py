@@ -7,8 +7,8 @@ from typing import Any
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import ToolAnnotations
-from pydantic import ValidationError
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, ValidationError
 
 from kernelarc_mcp import arguments as said
 from kernelarc_mcp.host.errors import HostError
@@ -31,7 +31,7 @@ class CampaignTool(Tool):
         except ValidationError as error:
             self._refuse(said.explain(self.parameters, arguments, error))
         try:
-            return await super().run(given, context, convert_result)
+            answer = await super().run(given, context)
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, HostError):
                 raise ToolError(f"{self.name}: {error.__cause__}") from error.__cause__
@@ -39,6 +39,20 @@ class CampaignTool(Tool):
                 f"{self.name} failed inside the server; the fault is logged there. "
                 "Your call was well-formed: you may send it once more with the same request_id."
             ) from error.__cause__
+
+        return self._converted(answer) if convert_result else answer
+
+    def _converted(self, answer: Any) -> CallToolResult | InputRequiredResult:
+        """Return an answer as text and as structure, the same in both.
+
+        The SDK's own text is indented: half as long again, which some clients cut.
+        """
+        if not isinstance(answer, BaseModel) or isinstance(answer, CallToolResult):
+            return self.fn_metadata.convert_result(answer)
+        return CallToolResult(
+            content=[TextContent(text=answer.model_dump_json())],
+            structured_content=answer.model_dump(mode="json"),
+        )
 
     def _refuse(self, fault: str | None) -> None:
         if fault:

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -28,6 +28,8 @@ from kernelarc_memory.search import candidates, stored_in_all
 from kernelarc_memory.select import select
 
 _KINDS: Final[tuple[Kind, ...]] = ("win", "trap")
+_PAGES: Final = 100
+"""Answers that are remembered until somebody writes."""
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for another before it gives up."""
 
@@ -40,6 +42,9 @@ class MemoryStore:
         self.path = path
         self._reader: sqlite3.Connection | None = None
         self._reader_lock = threading.Lock()
+        self._version = 0
+        """What SQLite says changes whenever another connection has written."""
+        self._pages: dict[tuple[str, str, str, int], Page] = {}
         with self._lock(), self._connection() as db:
             db.execute("PRAGMA journal_mode=WAL")
             migrations.apply(db)
@@ -49,24 +54,15 @@ class MemoryStore:
 
         Raises CapExceeded, EvidenceMismatch or Malformed; then nothing is stored.
         """
-        check(new)
-        digest = text_digest(new.summary, new.lesson)
-        with self._lock(), self._connection() as db, _writing(db):
-            row = db.execute(
-                "SELECT id, seen FROM conclusion"
-                " WHERE operator_class = ? AND device = ? AND kind = ? AND digest = ?",
-                [new.operator_class, new.device, new.kind, digest],
-            ).fetchone()
-            if row is None:
-                written = Written(id=_insert(db, new, digest), merged=False, seen=1)
-                _count(db, new)
-            else:
-                written = Written(id=row[0], merged=True, seen=row[1] + 1)
-                db.execute(
-                    "UPDATE conclusion SET seen = ? WHERE id = ?", [written.seen, written.id]
-                )
-            _insert_proof(db, written.id, new)
+        (written,) = self.write_all([new])
         return written
+
+    def write_all(self, conclusions: Sequence[NewConclusion]) -> list[Written]:
+        """Store conclusions one after the other in one transaction: all of them or, on a fault, none."""
+        for new in conclusions:
+            check(new)
+        with self._lock(), self._connection() as db, _writing(db):
+            return [_write(db, new) for new in conclusions]
 
     def read(
         self,
@@ -92,7 +88,15 @@ class MemoryStore:
         moment: datetime = parse_time(now)
         kinds: list[Kind] = [one for one in _KINDS if kind in ("", one)]
         places = limit if retention.count is None else min(limit, retention.count)
+        # Without a horizon the answer changes only when somebody writes.
+        timeless = retention.hours is None and retention.submissions is None
+        asked = (operator_class, device, kind, places)
         with self._reading() as connection:
+            version = connection.execute("PRAGMA data_version").fetchone()[0]
+            if version != self._version:
+                self._version, self._pages = version, {}
+            if timeless and asked in self._pages:
+                return self._pages[asked]
             near = candidates(
                 connection,
                 operator_class,
@@ -105,8 +109,11 @@ class MemoryStore:
                 position=position,
             )
             stored = stored_in_all(connection, operator_class, device, kinds)
-        items = select(near, retention, limit, now=moment, campaign=campaign, position=position)
-        return Page(items=items, stored=stored)
+            items = select(near, retention, limit, now=moment, campaign=campaign, position=position)
+            page = Page(items=items, stored=stored)
+            if timeless and len(self._pages) < _PAGES:
+                self._pages[asked] = page
+        return page
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -145,6 +152,23 @@ def _writing(db: Database) -> Iterator[None]:
         db.rollback()
         raise
     db.commit()
+
+
+def _write(db: Database, new: NewConclusion) -> Written:
+    digest = text_digest(new.summary, new.lesson)
+    row = db.execute(
+        "SELECT id, seen FROM conclusion"
+        " WHERE operator_class = ? AND device = ? AND kind = ? AND digest = ?",
+        [new.operator_class, new.device, new.kind, digest],
+    ).fetchone()
+    if row is None:
+        written = Written(id=_insert(db, new, digest), merged=False, seen=1)
+        _count(db, new)
+    else:
+        written = Written(id=row[0], merged=True, seen=row[1] + 1)
+        db.execute("UPDATE conclusion SET seen = ? WHERE id = ?", [written.seen, written.id])
+    _insert_proof(db, written.id, new)
+    return written
 
 
 def _insert(db: Database, new: NewConclusion, digest: str) -> int:
