@@ -1,0 +1,1 @@
+"""A campaign as a document that can be handed on."""

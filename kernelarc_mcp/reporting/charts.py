@@ -1,0 +1,118 @@
+"""Options of the report's charts, for ECharts: plain data, drawn where the page is opened."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kernelarc_mcp.reporting.document import Document, WorkloadRow
+from kernelarc_mcp.reporting.progress import Point
+
+MOST_MARKS: Final = 2_000
+"""Single verdicts drawn in one chart; beyond, evenly spaced ones and all KEEPs."""
+PALETTE: Final = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#8c6d31",
+    "#7f7f7f",
+)
+"""Okabe and Ito's colours, told apart without red and green, the last two ours."""
+Options = dict[str, Any]
+
+
+def charts(document: Document) -> dict[str, Options]:
+    """Return each chart's options by the id of its place in the page; none where nothing is known."""
+    found: dict[str, Options] = {}
+    if document.progress:
+        found["by-attempt"] = best_so_far(document.progress, "judged", "verdicts")
+        found["by-seconds"] = best_so_far(document.progress, "device_seconds", "device seconds")
+    if any(row.record_us for row in document.workloads):
+        found["workloads"] = workload_bars(document.workloads)
+    return found
+
+
+def best_so_far(points: Sequence[Point], key: str, name: str) -> Options:
+    """Return the best record over verdicts or seconds, with each confirmed candidate by agent."""
+    steps = [[0, 1.0]]
+    for point in points:
+        if point.best != steps[-1][1]:
+            steps.append([_place(point, key), point.best])
+    steps.append([_place(points[-1], key), points[-1].best])
+    agents = sorted({point.agent for point in points})
+    series: list[Options] = [
+        {
+            "name": "best record",
+            "type": "line",
+            "step": "end",
+            "symbol": "none",
+            "lineStyle": {"width": 2, "color": "#888888"},
+            "itemStyle": {"color": "#888888"},
+            "data": steps,
+        }
+    ]
+    shown = _thinned([point for point in points if point.over_seed is not None])
+    for number, agent in enumerate(agents):
+        series.append(
+            {
+                "name": agent,
+                "type": "scatter",
+                "symbolSize": 9,
+                "itemStyle": {"color": PALETTE[number % len(PALETTE)]},
+                "data": [
+                    {"value": [_place(one, key), one.over_seed], "name": _label(one)}
+                    for one in shown
+                    if one.agent == agent
+                ],
+            }
+        )
+    return {
+        "xAxis": {"type": "value", "name": name, "nameLocation": "middle", "nameGap": 28},
+        "yAxis": {"type": "value", "name": "times the seed's speed", "scale": True},
+        "series": series,
+    }
+
+
+def workload_bars(rows: Sequence[WorkloadRow]) -> Options:
+    """Return the record's speedup over seed and reference, by workload."""
+    names = [axes_of(row) for row in rows]
+    kinds = {"over the seed": "seed_us", "over the reference": "reference_us"}
+    series = [
+        {
+            "name": name,
+            "type": "bar",
+            "itemStyle": {"color": PALETTE[number]},
+            "data": [_ratio(getattr(row, field), row.record_us) for row in rows],
+        }
+        for number, (name, field) in enumerate(kinds.items())
+    ]
+    return {
+        "xAxis": {"type": "category", "data": names, "axisLabel": {"rotate": 30}},
+        "yAxis": {"type": "value", "name": "times as fast"},
+        "series": series,
+    }
+
+
+def axes_of(row: WorkloadRow) -> str:
+    """Return a workload's axes in words, its uuid where it has none."""
+    return " ".join(f"{name}={size}" for name, size in row.axes.items()) or row.uuid
+
+
+def _place(point: Point, key: str) -> float:
+    return round(float(getattr(point, key)), 3)
+
+
+def _label(point: Point) -> str:
+    return f"{point.submission} {point.verdict}"
+
+
+def _ratio(other: float | None, mine: float | None) -> float | None:
+    return round(other / mine, 3) if other and mine else None
+
+
+def _thinned(points: list[Point]) -> list[Point]:
+    kept = [point for point in points if point.verdict == "KEEP"]
+    others = [point for point in points if point.verdict != "KEEP"]
+    step = max(1, -(-len(others) // MOST_MARKS))
+    return [*kept, *others[::step]]

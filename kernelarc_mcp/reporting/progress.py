@@ -1,0 +1,53 @@
+"""How far a search had come after each verdict."""
+
+from kernelarc_guard.model import Model
+from kernelarc_mcp.host.state import Attempt, CampaignState
+
+
+class Point(Model):
+    """One verdict."""
+
+    submission: str
+    agent: str
+    verdict: str
+    judged: int
+    """Verdicts up to and with this one."""
+    device_seconds: float
+    """How long the device had been held for submissions by then."""
+    best: float
+    """Speedup over the seed of the best record by then that still stands."""
+    over_seed: float | None
+    """Its own speedup over the seed, where it was confirmed beside it."""
+
+
+def progress(state: CampaignState) -> list[Point]:
+    """Return a point for each verdict, in their order.
+
+    Records that were withdrawn later do not count for `best`: it is what is known now.
+    """
+    standing = {step.ticket: step.speedup for step in state.records if not step.withdrawn}
+    settled = [attempt for attempt in state.attempts.values() if attempt.state == "done"]
+    points: list[Point] = []
+    held, best = 0, 1.0
+    for judged, attempt in enumerate(sorted(settled, key=lambda one: one.settled_seq), start=1):
+        held += _held_ns(attempt)
+        best = max(best, standing.get(attempt.ticket, 0.0))
+        result = attempt.confirmation
+        anchored = result.anchored if result is not None else None
+        points.append(
+            Point(
+                submission=attempt.ticket,
+                agent=attempt.agent,
+                verdict=attempt.verdict or "",
+                judged=judged,
+                device_seconds=held / 1e9,
+                best=best,
+                over_seed=None if anchored is None else anchored.candidate.ratio,
+            )
+        )
+    return points
+
+
+def _held_ns(attempt: Attempt) -> int:
+    leases = [one.lease for one in (attempt.screen, attempt.confirmation) if one is not None]
+    return sum(max(0, lease.to_ns - lease.from_ns) for lease in leases if lease is not None)

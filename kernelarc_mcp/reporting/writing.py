@@ -1,0 +1,120 @@
+"""Writing a report: one HTML page that needs nothing else, Markdown, JSON and CSV."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from kernelarc_guard.reasons import REASONS
+from kernelarc_mcp.report import SubmissionReport
+from kernelarc_mcp.reporting.charts import axes_of, charts
+from kernelarc_mcp.reporting.document import Document
+from kernelarc_mcp.reporting.facts import commands, device_lines
+
+MOST_ROWS: Final = 200
+"""Attempts listed in a page beside all KEEPs; the CSV has all of them."""
+NAMES: Final = ("report.html", "report.md", "report.json", "submissions.csv")
+
+
+def write_report(folder: Path, document: Document) -> list[Path]:
+    """Write the four files into `folder`, over those of an earlier report; OSError where it fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = (html(document), markdown(document), as_json(document), submissions_csv(document))
+    paths = [folder / name for name in NAMES]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_text(content, encoding="utf-8")
+    return paths
+
+
+def html(document: Document) -> str:
+    """Return the page; charts are drawn by the library inside it, every number is in a table too."""
+    library = files("kernelarc_mcp").joinpath("static", "echarts.min.js").read_text("utf-8")
+    drawn = charts(document)
+    return (
+        _templates()
+        .get_template("report.html.j2")
+        .render(
+            _context(document),
+            charts=list(drawn),
+            # Inside <script> nothing may look like its end.
+            options=json.dumps(drawn, allow_nan=False).replace("<", "\\u003c"),
+            library=library.replace("</script", "<\\/script") if drawn else "",
+        )
+    )
+
+
+def markdown(document: Document) -> str:
+    """Return the same without charts, for a place where text is read."""
+    return _templates().get_template("report.md.j2").render(_context(document))
+
+
+def as_json(document: Document) -> str:
+    """Return the whole document."""
+    return document.model_dump_json(indent=1) + "\n"
+
+
+def submissions_csv(document: Document) -> str:
+    """Return every attempt, a line each, with a header."""
+    text = io.StringIO()
+    names = list(SubmissionReport.model_fields)
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in document.submissions:
+        writer.writerow(row.model_dump(mode="json"))
+    return text.getvalue()
+
+
+def _context(document: Document) -> dict[str, Any]:
+    submissions = document.submissions
+    shown = {row.submission for row in submissions[-MOST_ROWS:]}
+    listed = [row for row in submissions if row.submission in shown or row.verdict == "KEEP"]
+    reasons: dict[tuple[str, str], int] = {}
+    for row in submissions:
+        if row.verdict:
+            key = (row.verdict, row.reason or "")
+            reasons[key] = reasons.get(key, 0) + 1
+    return {
+        "d": document,
+        "kept": [step for step in document.records if step.agent is not None],
+        "listed": listed,
+        "device_lines": device_lines(document),
+        "commands": commands(document),
+        "left_out": len(submissions) - len(listed),
+        "reasons": sorted(reasons.items(), key=lambda item: -item[1]),
+        "says": {name: reason.says for name, reason in REASONS.items()},
+    }
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("kernelarc_mcp.reporting", "templates"),
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "times": lambda value: "" if value is None else f"{value:.3f}x",
+        "number": lambda value: "" if value is None else f"{value:.4g}",
+        "spread": _spread,
+        "moment": _moment,
+        "axes": axes_of,
+        "cell": lambda text: " ".join(str(text).split()).replace("|", "\\|"),
+    }
+    return environment
+
+
+def _spread(view: Any) -> str:
+    return "" if view is None else f"{view.lower:.3f} to {view.upper:.3f}"
+
+
+def _moment(at: str) -> str:
+    return datetime.fromisoformat(at).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,175 @@
+"""`report`: a page that stands alone, Markdown, JSON and CSV of any campaign."""
+
+import csv
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from command_line import Run
+from host_places import judge_all, make_campaign, opened, planned, scripted_guard
+from server_campaigns import Place
+
+from kernelarc_mcp.host.campaign import open_campaign
+from kernelarc_mcp.reporting.charts import MOST_MARKS, best_so_far
+from kernelarc_mcp.reporting.document import read_document
+from kernelarc_mcp.reporting.progress import Point
+from kernelarc_mcp.reporting.writing import MOST_ROWS, html
+
+SUMMARY = "a </script><b>bold</b> | claim"
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a campaign with a record, a failure, and an attempt that waits."""
+    place = tmp_path_factory.mktemp("searched")
+    folder = place / "campaign"
+    make_campaign(folder)
+    with opened(folder) as host:
+        host.submit("ada", source=planned(1, "gain:20"), summary=SUMMARY)
+        host.submit("bob", source=planned(2, "wrong"), summary="half precision")
+    judge_all(folder, scripted_guard(place))
+    with opened(folder) as host:
+        host.conclude("ada", kind="win", summary="wide loads", lesson="use them", evidence="s001")
+        host.submit("ada", source=planned(3, "gain:0"), summary="waits")
+    return folder
+
+
+class Tags(HTMLParser):
+    """Collects a page's tags, its text, and whatever it would load."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loads: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag and its addresses."""
+        self.tags.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data: str) -> None:
+        """Note text outside of scripts and styles."""
+        if self.tags and self.tags[-1] not in ("script", "style"):
+            self.text += data
+
+
+def test_a_report_says_the_result_how_sure_on_what_and_how_to_repeat_it(
+    run: Run, searched: Path, tmp_path: Path
+) -> None:
+    status, out, err = run("report", str(searched), "--out", str(tmp_path / "r"))
+    assert status == 0, err
+    written = sorted(path.name for path in (tmp_path / "r").iterdir())
+    assert written == ["report.html", "report.json", "report.md", "submissions.csv"]
+    assert all(f"wrote {tmp_path / 'r' / name}" in out.replace("\n", "") for name in written)
+    text = (tmp_path / "r" / "report.md").read_text()
+    first = text.splitlines()
+    assert first[0] == "# add on cpu: 1.22 times as fast as the seed"
+    assert first[2].startswith("s001 of ada is 1.22") and "95 % interval 1.2" in first[2]
+    for said in (
+        "The chance that this campaign ever says so of a candidate that is not is at most 1 %",
+        "verify: every counter and verdict was computed again",
+        "kernelarc-mcp reproduce DIR s001",
+        "| REVERT | wrong_result | 1 |",
+        "**win** (s001 KEEP, ada): wide loads use them",
+        "* Problem: add, digest ",
+    ):
+        assert said in text, said
+    page = Tags((tmp_path / "r" / "report.html").read_text())
+    for said in (
+        "1.22",
+        "at most 1 %",
+        "wrong_result",
+        "wide loads",
+        SUMMARY,
+        "kernelarc-mcp verify",
+    ):
+        assert said in page.text, said
+    assert page.loads == [] and "b" not in page.tags
+    assert page.tags.count("h1") == 1 and "script" in page.tags
+
+
+def test_what_programs_read_holds_every_attempt(run: Run, searched: Path, tmp_path: Path) -> None:
+    assert run("report", str(searched), "--out", str(tmp_path))[0] == 0
+    document = json.loads((tmp_path / "report.json").read_text())
+    printed = json.loads(run("report", str(searched), "--json")[1])
+    assert {**printed, "written_at": ""} == {**document, "written_at": ""}
+    assert [one["best"] for one in document["progress"]][-1] == document["record"]["speedup"]
+    with (tmp_path / "submissions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["submission"], row["verdict"]) for row in rows] == [
+        ("s001", "KEEP"),
+        ("s002", "REVERT"),
+        ("s003", ""),
+    ]
+    assert rows[0]["summary"] == SUMMARY
+
+
+def test_an_empty_campaign_has_a_report_without_charts(run: Run, place: Place) -> None:
+    status, out, err = run("report", str(place.folder))
+    assert status == 0, err
+    page = Tags((place.folder / "report" / "report.html").read_text())
+    assert (
+        "No candidate was proven faster" in page.text and "Noise: not calibrated yet." in page.text
+    )
+    assert "script" not in page.tags
+
+
+def test_a_ledger_that_does_not_verify_is_said_first(searched: Path, tmp_path: Path) -> None:
+    document = read_document(searched, "0").model_copy(update={"findings": ["event row 7: odd"]})
+    page = html(document)
+    assert page.index("The ledger does not verify") < page.index('id="result"')
+    assert "verify does NOT agree" in page and "all agree" not in page
+
+
+def test_a_long_search_stays_a_page_one_can_open(searched: Path) -> None:
+    document = read_document(searched, "0")
+    row = document.submissions[1]
+    many = [row.model_copy(update={"submission": f"t{number}"}) for number in range(20_000)]
+    page = html(document.model_copy(update={"submissions": document.submissions[:1] + many}))
+    assert page.count('<tr><th scope="row">t') == MOST_ROWS
+    assert "19800 more are in submissions.csv" in page and '<th scope="row">s001' in page
+
+
+def test_charts_thin_out_what_was_not_kept() -> None:
+    def point(number: int, verdict: str) -> Point:
+        return Point(
+            submission=f"t{number}",
+            agent="ada",
+            verdict=verdict,
+            judged=number,
+            device_seconds=number / 10,
+            best=1.0 + (number > 40_000),
+            over_seed=1.0,
+        )
+
+    points = [
+        point(number, "KEEP" if number % 10_000 == 1 else "ACCEPT") for number in range(1, 50_001)
+    ]
+    drawn = best_so_far(points, "judged", "verdicts")["series"]
+    assert drawn[0]["data"] == [[0, 1.0], [40_001.0, 2.0], [50_000.0, 2.0]]
+    names = [one["name"] for one in drawn[1]["data"]]
+    assert sum(name.endswith("KEEP") for name in names) == 5 and len(names) <= MOST_MARKS + 5
+
+
+def test_a_report_that_cannot_be_written_is_one_line(
+    run: Run, place: Place, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    status, out, err = run("report", str(place.folder), "--out", str(tmp_path / "file"))
+    assert (status, out, err.count("\n")) == (2, "", 1) and "cannot be written" in err
+
+
+def test_reading_a_report_writes_no_row(searched: Path) -> None:
+    def rows() -> int:
+        campaign = open_campaign(searched)
+        try:
+            return campaign.journal.ledger.last_seq()
+        finally:
+            campaign.close()
+
+    before = rows()
+    read_document(searched, "0")
+    assert rows() == before
