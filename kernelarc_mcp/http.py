@@ -18,7 +18,7 @@ from kernelarc_mcp.web.front import Front
 from kernelarc_mcp.web.manage import Management
 from kernelarc_mcp.web.metrics import Metrics
 from kernelarc_mcp.web.names import Names
-from kernelarc_mcp.web.rates import BURST, RATE, Rates
+from kernelarc_mcp.web.rates import BURST_SECONDS, RATE, Rates
 from kernelarc_mcp.web.sessions import Sessions
 
 PATH = front.MCP
@@ -33,6 +33,8 @@ class Rules:
     names: Names = field(default_factory=lambda: Names.of(()))
     rate: float = RATE
     """Requests per second of one holder; 0: as many as it likes."""
+    receive_seconds: float = 15.0
+    """Longest time for a request's head, and again for its body."""
     open_metrics: bool = False
     """Whether metrics need no token."""
 
@@ -60,7 +62,7 @@ async def serve_http(
         shown = f"[{address}]" if ":" in address else address
         tools = [tool.name for tool in await server.list_tools()]
         metrics = Metrics(tools)
-        connections = Connections(metrics.tallies)
+        connections = Connections(metrics.tallies, rules.receive_seconds)
         entrance = _entrance(server, host, rules, metrics, connections)
         config = uvicorn.Config(
             entrance,
@@ -116,10 +118,11 @@ def _entrance(
         _protocol(server),
         tokens=host,
         names=rules.names,
-        rates=Rates(rules.rate, max(BURST, rules.rate)),
+        rates=Rates(rules.rate, BURST_SECONDS * rules.rate),
         connections=connections,
         sessions=opened,
         tallies=metrics.tallies,
+        body_seconds=rules.receive_seconds,
         open_paths=frozenset({front.METRICS} if rules.open_metrics else ()),
     )
 

@@ -20,6 +20,7 @@ from kernelarc_mcp.web.names import Names
 
 DEFAULT_PORT = 8765
 DEFAULT_RATE = 20.0
+DEFAULT_RECEIVE_SECONDS = 15.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -58,6 +59,14 @@ def serve(
             help="Requests per second that one token's holder may send over HTTP; 0: no limit.",
         ),
     ] = DEFAULT_RATE,
+    receive_seconds: Annotated[
+        float,
+        typer.Option(
+            "--receive-seconds",
+            min=1,
+            help="Longest time that an HTTP request's head, and then its body, may take to arrive.",
+        ),
+    ] = DEFAULT_RECEIVE_SECONDS,
     open_metrics: Annotated[
         bool,
         typer.Option("--open-metrics", help="Serve /metrics without a token; on loopback only."),
@@ -107,7 +116,7 @@ def serve(
         err.print(f"Serving {folder} at {url}", markup=False)
 
     async def run() -> None:
-        rules = Rules(names, rate, open_metrics)
+        rules = Rules(names, rate, receive_seconds, open_metrics)
         await serve_http(server, host, address, port, rules=rules, on_listening=listening)
 
     try:

@@ -7,8 +7,6 @@ from kernelarc_mcp.wire import repair
 
 LIMIT = 4 * 1024 * 1024
 """Bytes; a submission's sources are far smaller."""
-SECONDS = 30.0
-"""For the whole body, however steadily it drips."""
 
 
 class LargeBody(Exception):
@@ -23,14 +21,13 @@ class ClientGone(Exception):
     """The client closed the connection before its body was complete."""
 
 
-async def whole_body(
-    receive: Receive, declared: str | None, limit: int = LIMIT, seconds: float = SECONDS
-) -> bytes:
+async def whole_body(receive: Receive, declared: str | None, seconds: float) -> bytes:
     """Return the body; LargeBody, SlowBody or ClientGone where there is none to serve.
 
-    `declared` is the Content-Length header, which refuses a large body before it is sent.
+    `declared` is the Content-Length header, which refuses a large body before it is sent;
+    `seconds` are for all of the body, however steadily it drips.
     """
-    if declared is not None and declared.isdecimal() and int(declared) > limit:
+    if declared is not None and declared.isdecimal() and int(declared) > LIMIT:
         raise LargeBody
     body = bytearray()
     with anyio.move_on_after(seconds):
@@ -39,7 +36,7 @@ async def whole_body(
             if message["type"] != "http.request":
                 raise ClientGone
             body += message.get("body", b"")
-            if len(body) > limit:
+            if len(body) > LIMIT:
                 raise LargeBody
             if not message.get("more_body", False):
                 return repair(bytes(body))

@@ -1,6 +1,7 @@
 """Open connections: a bounded number, and none that waits long for its request to be complete."""
 
 import asyncio
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -10,9 +11,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from kernelarc_mcp.web.tallies import Tallies
 
 MOST: Final = 1000
-"""Connections open at once."""
-HEADER_SECONDS: Final = 10.0
-"""Longest time without a whole request head; uvicorn itself ends idle ones after 5."""
+"""Connections open at once, where the process may have twice as many descriptors."""
 
 Client = tuple[str, int]
 
@@ -24,12 +23,11 @@ class Connections:
     request at once is served even while others only hold connections open.
     """
 
-    def __init__(
-        self, tallies: Tallies, most: int = MOST, header_seconds: float = HEADER_SECONDS
-    ) -> None:
+    def __init__(self, tallies: Tallies, head_seconds: float, most: int | None = None) -> None:
+        """Allow `head_seconds` for a request's head; without `most`, half the process's descriptors."""
         self._tallies = tallies
-        self._most = most
-        self._seconds = header_seconds
+        self._seconds = head_seconds
+        self._most = most or min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._open: dict[Client, _Watched] = {}
         # In the order in which they began to wait; strangers make room first.
         self._strangers: dict[Client, None] = {}

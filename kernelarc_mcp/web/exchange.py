@@ -27,10 +27,13 @@ class Exchange:
         self._cancelling = anyio.CancelScope()
 
     async def run(self, app: ASGIApp, receive: Receive, instead: Response) -> None:
-        """Let `app` answer; where `end` is called, end a stream that has begun, else say `instead`."""
+        """Let `app` answer; where `end` is called, end a stream that has begun, else say `instead`.
+
+        A stream that `app` leaves open is ended as well: so the client sees that it is whole.
+        """
         with self._cancelling:
             await app(self._scope, receive, self._pass_on)
-        if not self._cancelling.cancelled_caught or self._finished:
+        if self._finished or not (self.status or self._cancelling.cancelled_caught):
             return
         # The client may be gone as well.
         with suppress(OSError):

@@ -16,7 +16,6 @@ from kernelarc_mcp.tokens import principal
 from kernelarc_mcp.web import answers
 from kernelarc_mcp.web.bodies import (
     LIMIT,
-    SECONDS,
     ClientGone,
     HandedOver,
     LargeBody,
@@ -67,6 +66,7 @@ class Front:
         connections: Connections,
         sessions: Sessions,
         tallies: Tallies,
+        body_seconds: float,
         open_paths: frozenset[str] = frozenset(),
     ) -> None:
         self._inner = inner
@@ -76,6 +76,7 @@ class Front:
         self._connections = connections
         self._sessions = sessions
         self._tallies = tallies
+        self._body_seconds = body_seconds
         self._open_paths = open_paths
         self._running: set[Exchange] = set()
         self._at_once: Counter[str] = Counter()
@@ -187,13 +188,14 @@ class Front:
     async def _body(self, exchange: Exchange, receive: Receive) -> bytes | None:
         """Return the request's body; None where it was answered already, or nobody waits."""
         try:
-            return await whole_body(receive, exchange.headers.get("content-length"))
+            declared = exchange.headers.get("content-length")
+            return await whole_body(receive, declared, self._body_seconds)
         except LargeBody:
             self._tallies.refused("large_body")
             await exchange.answer(answers.large_body(LIMIT), receive)
         except SlowBody:
             self._tallies.refused("slow_body")
-            await exchange.answer(answers.slow_body(SECONDS), receive)
+            await exchange.answer(answers.slow_body(self._body_seconds), receive)
         except ClientGone:
             pass
         return None

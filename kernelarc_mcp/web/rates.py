@@ -7,8 +7,8 @@ from typing import Final
 
 RATE: Final = 20.0
 """Requests per second that one holder may make for ever: twenty times what an agent needs."""
-BURST: Final = 100.0
-"""Requests it may make at once after a pause, as clients do that connect again."""
+BURST_SECONDS: Final = 5.0
+"""How many seconds' requests it may make at once after a pause, as clients do that connect again."""
 
 
 @dataclass
@@ -21,7 +21,10 @@ class Rates:
     """One bucket for each holder; there are as many as there are valid tokens' holders."""
 
     def __init__(
-        self, rate: float = RATE, burst: float = BURST, clock: Callable[[], float] = monotonic
+        self,
+        rate: float = RATE,
+        burst: float = BURST_SECONDS * RATE,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._rate = rate
         self._burst = max(burst, 1.0)
