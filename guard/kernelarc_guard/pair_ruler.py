@@ -8,7 +8,7 @@ runner calls the smallest kernel there is, in windows of its own between those o
 from typing import TYPE_CHECKING, Final
 
 from kernelarc_guard.arm import Arm
-from kernelarc_guard.faults import Refused, SolutionFault
+from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
 from kernelarc_guard.nurseries import Nursery
 
 if TYPE_CHECKING:
@@ -46,23 +46,31 @@ class PairRuler:
                 raise _failed(fault) from None
 
     def measure(self, pair: "LivePair") -> None:
-        """Call it between calls of the pair, which are checked and not timed."""
+        """Call it between calls of the pair, which are checked and not timed.
+
+        Where something else holds up the ruler's own windows, that is no fault of the ruler: the
+        pair goes on, what is taken off stays as it was, and the arms' windows show who it is.
+        """
         if self._arm is None:
             return
         bench = self._bench
         sizes = {w: bench.drawer.elements(w) for w in bench.drawer.indices}
         small = min(sizes, key=lambda w: sizes[w])
         draw = bench.drawer.draw(small)
-        taken = []
+        taken: list[int] = []
         try:
             self._arm.call(0, draw)  # the first one loads the kernel
             for _ in range(_CALLS):
                 pair.call(small, checked=True)
                 taken.append(self._arm.call(0, draw))
+        except CandidateFault:
+            raise  # of the pair's own call
         except SolutionFault as fault:
-            raise _failed(fault) from None
+            bench.note(f"ruler_disturbed: {fault.detail}")
+            taken.clear()
         pair.check()
-        bench.backend.heed_ruler(taken)
+        if taken:
+            bench.backend.heed_ruler(taken)
 
     def close(self) -> None:
         """Kill the runner."""

@@ -10,6 +10,8 @@ _SMALLEST_NS: Final = 740
 _FEW: Final = 8
 _EVERY: Final = 8
 """With so few rulers known every pair has one, later one in so many."""
+_UNLIKE_NS: Final = 5_000
+"""More than this from what runners have that just started is no change of contexts."""
 
 
 class Turns:
@@ -43,8 +45,14 @@ class Turns:
         self._before.append(taken)
 
     def add_beside(self, taken: list[int]) -> None:
-        """Take note of what they took in a ruler, between the calls of a pair."""
-        self._beside.append(int(median(taken)))
+        """Take note of what they took in a ruler, between the calls of a pair.
+
+        What is unlike that of runners that have just started is left out: somebody else had a part
+        in it, and what is taken off must not be in a candidate's hands.
+        """
+        seen, usual = int(median(taken)), self.usual_ns
+        if usual is None or abs(seen - usual) <= _UNLIKE_NS:
+            self._beside.append(seen)
 
     def wants_ruler(self) -> bool:
         """Count a pair, and say whether it is to have a ruler."""

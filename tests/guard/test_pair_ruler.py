@@ -1,0 +1,96 @@
+"""A runner of the guard's own beside a pair, and what it says is taken off windows."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernelarc_guard.cuda.turns import Turns
+from kernelarc_guard.faults import CandidateFault, SolutionFault
+from kernelarc_guard.pair_ruler import PairRuler
+
+
+class Windows:
+    """A ruler, and the pair beside it: windows of so many nanoseconds, or a fault."""
+
+    def __init__(self, ruler: list[int | Exception], pair: Exception | None = None) -> None:
+        self.heeded: list[list[int]] = []
+        self.notes: list[str] = []
+        self.pair_calls = 0
+        self._windows = iter(ruler)
+        self._fault = pair
+        drawer = SimpleNamespace(
+            thrifty=False,
+            scalar_outputs=[],
+            indices=range(2),
+            elements=lambda workload: 7 - workload,
+            draw=lambda workload: f"inputs of {workload}",
+        )
+        backend = SimpleNamespace(
+            wants_ruler=lambda: True,
+            start_ruler=lambda nursery, bench: SimpleNamespace(
+                wait_loaded=lambda: None, call=self._window
+            ),
+            heed_ruler=self.heeded.append,
+        )
+        bench: Any = SimpleNamespace(
+            awake=False, drawer=drawer, backend=backend, note=self.notes.append
+        )
+        nursery: Any = None
+        ruler_of = PairRuler(bench)
+        ruler_of.start(nursery)
+        ruler_of.get_ready()
+        pair_of: Any = SimpleNamespace(call=self._call, check=lambda: None)
+        ruler_of.measure(pair_of)
+
+    def _window(self, workload: int, draw: str) -> int:
+        assert draw == "inputs of 1"
+        window = next(self._windows)
+        if isinstance(window, Exception):
+            raise window
+        return window
+
+    def _call(self, workload: int, checked: bool) -> None:
+        assert checked and workload == 1
+        self.pair_calls += 1
+        if self._fault is not None:
+            raise self._fault
+
+
+def test_a_rulers_windows_are_heeded_without_the_first() -> None:
+    seen = Windows([900, *range(148, 160)])
+    assert seen.heeded == [list(range(148, 148 + seen.pair_calls))]
+    assert not seen.notes
+
+
+def test_a_ruler_that_is_held_up_leaves_it_to_the_arms_to_show_by_whom() -> None:
+    seen = Windows([900, 148, SolutionFault("tampering", "early start", 0)])
+    assert not seen.heeded
+    assert seen.notes == ["ruler_disturbed: early start"]
+
+
+def test_a_candidates_fault_beside_a_ruler_is_the_candidates() -> None:
+    fault = CandidateFault("late_write", "it went on", 1)
+    with pytest.raises(CandidateFault, match="it went on"):
+        Windows([900], pair=fault)
+
+
+def test_what_is_taken_off_is_what_rulers_have_beside_calls_less_the_smallest_kernel() -> None:
+    turns = Turns()
+    assert (turns.usual_ns, turns.taken_off_ns) == (None, 0)
+    turns.add_before(149_500)
+    assert turns.taken_off_ns == 148_760
+    for beside in (148_000, 148_200, 148_400):
+        turns.add_beside([beside - 1, beside, beside + 9_000])
+    assert turns.taken_off_ns == 147_460
+    turns.add_beside([190_000])
+    assert turns.taken_off_ns == 147_460
+
+
+def test_first_pairs_have_rulers_and_later_ones_seldom() -> None:
+    turns = Turns()
+    turns.add_before(149_000)
+    for _ in range(8):
+        assert turns.wants_ruler()
+        turns.add_beside([148_500])
+    assert [turns.wants_ruler() for _ in range(8)].count(True) == 1
