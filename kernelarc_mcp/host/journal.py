@@ -19,6 +19,8 @@ from kernelarc_mcp.host.verdict_line import verdict_fields, verdict_line
 VERDICTS: Final = "verdicts"
 """Name, below the package's, of the logger that is told each verdict once it is on disk."""
 _VERDICTS: Final = logging.getLogger("kernelarc_mcp").getChild(VERDICTS)
+_PAGE: Final = 500
+"""Rows that are read at a time."""
 Clock = Callable[[], datetime]
 
 
@@ -110,13 +112,17 @@ class Journal:
             yield self.ledger.connection
 
     def _catch_up(self) -> CampaignState:
-        for row in self.ledger.rows_after(self._state.seq):
-            if row.prev_hash != self._state.head:
-                raise self._broken(f"event row {row.seq} does not follow row {self._state.seq}")
-            try:
-                apply(self._state, read(row))
-            except (Inconsistent, ValueError) as error:
-                raise self._broken(str(error)) from error
+        # Page by page: a long ledger is not held in memory to be read.
+        while rows := self.ledger.rows_after(self._state.seq, _PAGE):
+            for row in rows:
+                if row.prev_hash != self._state.head:
+                    raise self._broken(f"event row {row.seq} does not follow row {self._state.seq}")
+                try:
+                    apply(self._state, read(row))
+                except (Inconsistent, ValueError) as error:
+                    raise self._broken(str(error)) from error
+            if len(rows) < _PAGE:
+                break
         return self._state
 
     def _broken(self, what: str) -> LedgerBroken:

@@ -81,10 +81,10 @@ class Ledger:
             raise
         self.connection.execute("COMMIT")
 
-    def rows_after(self, seq: int) -> list[Row]:
-        """Return the rows after `seq`, in order."""
+    def rows_after(self, seq: int, most: int = -1) -> list[Row]:
+        """Return the rows after `seq`, in order; at most that many, -1 for all."""
         cursor = self.connection.execute(
-            f"SELECT {_COLUMNS} FROM event WHERE seq > ? ORDER BY seq", [seq]
+            f"SELECT {_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT ?", [seq, most]
         )
         return [Row(*row) for row in cursor]
 

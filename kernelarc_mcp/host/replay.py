@@ -123,8 +123,10 @@ def apply(state: CampaignState, event: Event) -> None:
             apply_profile(state, event, body)
     state.seq = event.seq
     state.head = event.hash
-    if event.submission in state.attempts:
-        state.attempts[event.submission].last_seq = event.seq
+    touched = state.unsettled.get(event.submission) or state.attempts.get(event.submission)
+    if touched is not None:
+        touched.last_seq = event.seq
+        state.attempts.keep(touched)
 
 
 def _agent(state: CampaignState, event: Event) -> AgentStanding:

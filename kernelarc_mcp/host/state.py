@@ -9,6 +9,7 @@ from kernelarc_guard.decide import Calibration
 from kernelarc_guard.protocol import Result
 from kernelarc_guard.ratios import Ratio
 from kernelarc_guard.reasons import Stage, Verdict
+from kernelarc_mcp.host.attempts import Attempts
 from kernelarc_mcp.host.events import (
     GENESIS,
     SEED,
@@ -163,7 +164,7 @@ class CampaignState:
     created: Created | None = None
     created_at: str = ""
     agents: dict[str, AgentStanding] = field(default_factory=dict)
-    attempts: dict[str, Attempt] = field(default_factory=dict)
+    attempts: Attempts = field(default_factory=Attempts)
     unsettled: dict[str, Attempt] = field(default_factory=dict)
     """Those of them that have no verdict yet, in their order."""
     by_request: dict[tuple[str, str], str] = field(default_factory=dict)
