@@ -17,11 +17,16 @@ PLAN in a candidate's source is one of
     bully:PERCENT  as gain beside the record; in separate lifetimes it is no faster
     instant        right, but faster than the device can be woken
     leans:PERCENT  as gain; compared with itself the second arm is 1 % faster
+    halts_STAGE:PERCENT  as gain, but the first time it stops for good where STAGE says: asked, build,
+                   correctness, timing, confirming, or answered: with its confirmation out, while nobody can
+                   write the campaign's database. It waits for `halt-STAGE.go` before that and touches
+                   `halt-STAGE` then, both in the cache's directory.
 """
 
 import math
 import os
 import re
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -263,6 +268,28 @@ def lease(request: Request, since: int) -> Lease:
     return Lease(device=request.device, from_ns=since, to_ns=time.monotonic_ns())
 
 
+def halt(request: Screen | Confirm, stage: str, gain: float, since: int) -> None:
+    """Stop for good where `stage` says, unless that was done before; a lost server ends this."""
+    mark = Path(request.cache_dir) / f"halt-{stage}"
+    if mark.exists() or isinstance(request, Confirm) != (stage in ("confirming", "answered")):
+        return
+    while not mark.with_suffix(".go").exists():
+        time.sleep(0.01)
+    if stage == "answered":
+        result = measure(request, gain, since)
+        database = Path(request.cache_dir).parent / "campaign.db"
+        writer = sqlite3.connect(database, timeout=60.0, isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+        say(result)
+    elif stage != "asked":
+        known = progress(request, 0.5)
+        at = {"build": "build", "correctness": "correctness"}.get(stage, "timing")
+        say(known.model_copy(update={"stage": at}))
+    mark.touch()
+    sys.stdin.read()
+    os._exit(9)
+
+
 def answer(request: Request) -> Result | Refusal:
     since = time.monotonic_ns()
     if isinstance(request, Calibrate):
@@ -275,6 +302,8 @@ def answer(request: Request) -> Result | Refusal:
         said = "the record failed (wrong_result): an element is off"
         return Refusal(id=request.id, error=said, code="record_failed")
     plan, gain = plan_of(request.candidate)
+    if plan.startswith("halts_"):
+        halt(request, plan.removeprefix("halts_"), gain, since)
     if plan in ("die_once", "hang_once"):
         flag = Path(request.cache_dir) / f"{plan}-{request.id}"
         flag.parent.mkdir(parents=True, exist_ok=True)
