@@ -66,9 +66,10 @@ def _call(run: Callable[..., Any], axes: dict[str, int], junk: torch.Tensor) -> 
     """Make the calls and return what events around each are apart, in microseconds."""
     inputs, output = _tensors(axes)
     spin: Any = torch.cuda._sleep
+    event: Any = torch.cuda.Event
     apart = []
     for _ in range(WARM_UP + CALLS):
-        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before, after = (event(enable_timing=True) for _ in range(2))
         for one in inputs:
             one.normal_()
         junk.fill_(1)
