@@ -47,7 +47,8 @@ class CampaignTool(Tool):
 
         The SDK's own text is indented: half as long again, which some clients cut.
         """
-        if not isinstance(answer, BaseModel) or isinstance(answer, CallToolResult):
+        finished = isinstance(answer, CallToolResult | InputRequiredResult)
+        if finished or not isinstance(answer, BaseModel):
             return self.fn_metadata.convert_result(answer)
         return CallToolResult(
             content=[TextContent(text=answer.model_dump_json())],
@@ -71,6 +72,8 @@ def make_tool(
     tool = CampaignTool.from_function(
         function,
         title=title,
+        # Without the indentation that a docstring has in its source.
+        description=" ".join((function.__doc__ or "").split()),
         annotations=ToolAnnotations(
             read_only_hint=read_only,
             destructive_hint=destructive,

@@ -301,8 +301,13 @@ class SubmissionView(Answer):
     """Null until it was timed."""
     stages: dict[str, StageReport]
     workloads: list[WorkloadReport]
+    """Those that failed first."""
+    next_workload: int | None = None
+    """Where wait_submission(first_workload=...) goes on; null: these were the last."""
     build: list[BuildMessage]
     observations: list[str]
+    left_out: dict[str, int] = {}
+    """How many entries of `build` or `observations`, characters of `detail`, had no room here."""
     duplicate_of: str | None
     charged: bool
     """False where this request id was seen before: nothing was charged again."""

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kernelarc_mcp.room import snapshot_within
 from kernelarc_mcp.tools.desk import Desk
 from kernelarc_mcp.tools.parameters import Kind, Offset
 from kernelarc_mcp.views import (
@@ -130,4 +131,5 @@ class ReadingTools:
     ) -> Snapshot:
         """Page through the source of a submission. Your own submissions and your branch are
         always open to you; when those of others are, the brief's rules say."""
-        return self._desk.host.snapshot(self._desk.reader(), submission, path, offset)
+        page = self._desk.host.snapshot(self._desk.reader(), submission, path, offset)
+        return snapshot_within(page)

@@ -6,6 +6,7 @@ from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from kernelarc_mcp.follow import follow
+from kernelarc_mcp.room import submission_within
 from kernelarc_mcp.tools.desk import Desk
 from kernelarc_mcp.tools.parameters import (
     FileName,
@@ -141,7 +142,7 @@ class SubmittingTools:
             request_id=request_id,
         )
         view = await self._follow(agent, ticket, context, wait_seconds)
-        return _told(view.model_copy(update={"charged": charged}), 1)
+        return submission_within(_told(view.model_copy(update={"charged": charged}), 1))
 
     async def wait_submission(
         self,
@@ -149,11 +150,14 @@ class SubmittingTools:
         ticket: Ticket,
         wait_seconds: Wait = 45.0,
         turn: Turn = 1,
+        first_workload: Annotated[
+            int, Field(ge=0, le=1_000_000, description="Of a verdict; see next_workload.")
+        ] = 0,
     ) -> SubmissionView:
         """Wait for a submission of yours and return it, finished or not. Call it again, with the
         next turn, while `state` is `queued` or `judging`; costs nothing."""
         view = await self._follow(self._desk.reader(), ticket, context, wait_seconds)
-        return _told(view, turn + 1)
+        return submission_within(_told(view, turn + 1), first_workload)
 
     async def cancel_submission(self, ticket: Ticket) -> SubmissionView:
         """Take back a submission of yours that is still queued: it ends as REJECT `cancelled`,
@@ -161,11 +165,12 @@ class SubmittingTools:
         the answer says so."""
         view = self._desk.host.cancel(self._desk.caller(), ticket)
         await self._desk.notify()
-        return view
+        return submission_within(view)
 
     async def look(self, ticket: str) -> SubmissionView:
         """Return a submission of the caller as it stands now, as its first wait would."""
-        return _told(self._desk.host.submission(self._desk.reader(), ticket), 2)
+        view = self._desk.host.submission(self._desk.reader(), ticket)
+        return submission_within(_told(view, 2))
 
     async def _follow(
         self, agent: str, ticket: str, context: Context[Any, Any], seconds: float
