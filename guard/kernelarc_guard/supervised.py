@@ -2,9 +2,13 @@
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +22,9 @@ _FILE_BYTES: Final = 512 << 20
 _OUT_BYTES: Final = 4 << 30
 """Of all files that a solution leaves in a room: reports and what it compiles are far below."""
 _UNLIMITED: Final = -1
+_CHUNK: Final = 1 << 16
+_GRACE_SECONDS: Final = 60.0
+"""How long after a job's deadline its supervisor may still take to answer."""
 COUNTED: Final = {"pids": "counted", "memory": "counted"}
 """Who limits processes and memory in a room, as `Sandbox.describe` says it of nurseries."""
 GIVEN: Final = "/given"
@@ -100,18 +107,50 @@ class Room:
 def supervise(words: Sequence[str], job: dict[str, Any]) -> dict[str, Any]:
     """Run a job in a supervisor, started by `words`, that outlives neither it nor this process.
 
-    Raises RuntimeError where the supervisor itself fails.
+    Raises RuntimeError where the supervisor itself fails, or says nothing long after the job's deadline.
     """
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # What a sandbox starts before it is one is in its group, and would wait for it for ever.
+        process_group=0,
+    ) as supervisor:
         assert supervisor.stdin is not None and supervisor.stdout is not None
+        line = b""
         try:
             supervisor.stdin.write(json.dumps(job).encode() + b"\n")
             supervisor.stdin.flush()
-            line = supervisor.stdout.readline()
+            line = _line(supervisor, job["seconds"] + _GRACE_SECONDS)
         finally:
             # The supervisor takes this for our end and kills what is left.
-            supervisor.stdin.close()
+            with suppress(BrokenPipeError):
+                supervisor.stdin.close()
+            if not line:
+                with suppress(ProcessLookupError):
+                    os.killpg(supervisor.pid, signal.SIGKILL)
     if not line:
         raise RuntimeError(f"the supervisor ended with code {supervisor.returncode}")
     answer: dict[str, Any] = json.loads(line)
     return answer
+
+
+def _line(supervisor: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """Return the supervisor's line; nothing where it ends first, or takes longer than `seconds`.
+
+    Its end counts, not that of its output: a child that it left may hold that open.
+    """
+    assert supervisor.stdout is not None
+    output, limit, said = supervisor.stdout.fileno(), time.monotonic() + seconds, bytearray()
+    ended = os.pidfd_open(supervisor.pid)
+    try:
+        while not said.endswith(b"\n"):
+            left = max(0.0, limit - time.monotonic())
+            ready, _, _ = select.select([output, ended], [], [], left)
+            chunk = os.read(output, _CHUNK) if output in ready else b""
+            if not chunk:
+                return b""
+            said += chunk
+    finally:
+        os.close(ended)
+    return bytes(said)

@@ -1,12 +1,14 @@
 """Commands in a room of their own: who is left behind, and what all of them together may take."""
 
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from kernelarc_guard import supervised
 from kernelarc_guard.sandbox import find_sandbox
-from kernelarc_guard.supervised import Room
+from kernelarc_guard.supervised import Room, supervise
 
 DEADLINE = 120.0
 
@@ -55,3 +57,16 @@ def test_memory_of_all_processes_together_is_counted(
     monkeypatch.setattr(supervised, "memory_limit", lambda: 1 << 16)
     answer = room.run(["/bin/sh", "-c", "sleep 600"], DEADLINE)
     assert answer["returncode"] is None and "65536 bytes of memory" in answer["passed"]
+
+
+@pytest.mark.parametrize("ends", ["os.kill(os.getpid(), 9)", "time.sleep(600)"])
+def test_a_supervisor_that_is_killed_or_hangs_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr(supervised, "_GRACE_SECONDS", 0.5)
+    # As a sandbox that dies while it is set up: its child holds the output open and waits for it.
+    program = f"import os, time\nif os.fork() == 0: time.sleep(600)\n{ends}"
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="the supervisor ended with code -9"):
+        supervise([sys.executable, "-c", program], {"seconds": 0.5})
+    assert time.monotonic() - began < DEADLINE
