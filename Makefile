@@ -9,7 +9,7 @@ VENV ?= .venv
 NODE ?= .node
 BIN := $(VENV)/bin
 
-.PHONY: demo test check tests conformance test-gpu wheel clean
+.PHONY: demo test check tests conformance test-browser test-gpu wheel clean
 
 demo: $(VENV)/.guard
 	$(BIN)/kernelarc-mcp demo
@@ -26,6 +26,11 @@ tests: $(VENV)/.dev
 
 conformance: $(VENV)/.dev $(NODE)/.installed
 	$(BIN)/python -m benchmarks.conformance.run --node $(NODE)
+
+# The dashboard in the Chromium that is on the PATH.
+test-browser: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
+	$(BIN)/python -m pytest tests/browser
 
 # Where there is an NVIDIA GPU; one result per test in gpu-tests.xml.
 test-gpu: $(VENV)/.dev

@@ -11,6 +11,7 @@ from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
+from kernelarc_mcp.dashboard.routes import FILES, Dashboard
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.web import bodies, front, sessions
 from kernelarc_mcp.web.connections import Connections, watched_by
@@ -114,6 +115,11 @@ def _entrance(
         tokens = f"{front.MANAGE}/tokens"
         server.custom_route(tokens, methods=["GET", "POST"])(management.tokens)
         server.custom_route(f"{tokens}/{{id}}", methods=["DELETE"])(management.token)
+        dashboard = Dashboard(host.campaign)
+        server.custom_route("/", methods=["GET"])(dashboard.page)
+        server.custom_route(f"{FILES}/{{name}}", methods=["GET"])(dashboard.file)
+        server.custom_route(front.DATA, methods=["GET"])(dashboard.data)
+        server.custom_route(f"{front.DATA}/changes", methods=["GET"])(dashboard.changes)
     return Front(
         _protocol(server),
         tokens=host,

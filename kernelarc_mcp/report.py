@@ -154,9 +154,9 @@ def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
         activity=doing,
         verdicts=dict(Counter(attempt.verdict for attempt in attempts if attempt.verdict)),
         drafts_forced=sum(agent.episode for agent in state.agents.values()),
-        record=_record(state.record),
-        records=[_record(step) for step in state.records],
-        agents=[_agent(state, agent) for agent in state.agents.values()],
+        record=record_report(state.record),
+        records=[record_report(step) for step in state.records],
+        agents=[agent_report(state, agent) for agent in state.agents.values()],
         lenses=lens_credit(state),
         baselines=[
             BaselineReport(name=known.name, speedup=known.speedup, detail=known.detail)
@@ -170,11 +170,12 @@ def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
         device_seconds=state.device_ns / 1e9,
         tokens=sum(attempt.proposal.tokens or 0 for attempt in attempts),
         cost=sum(attempt.proposal.cost or 0.0 for attempt in attempts),
-        submissions=[_submission(attempt) for attempt in attempts],
+        submissions=[submission_report(attempt) for attempt in attempts],
     )
 
 
-def _record(step: RecordStep) -> RecordReport:
+def record_report(step: RecordStep) -> RecordReport:
+    """Return one record as it is reported."""
     return RecordReport(
         submission=step.ticket,
         agent=step.agent,
@@ -187,7 +188,8 @@ def _record(step: RecordStep) -> RecordReport:
     )
 
 
-def _agent(state: CampaignState, agent: AgentStanding) -> AgentReport:
+def agent_report(state: CampaignState, agent: AgentStanding) -> AgentReport:
+    """Return one agent's part."""
     return AgentReport(
         agent=agent.name,
         lens=agent.lens,
@@ -204,7 +206,8 @@ def _agent(state: CampaignState, agent: AgentStanding) -> AgentReport:
     )
 
 
-def _submission(attempt: Attempt) -> SubmissionReport:
+def submission_report(attempt: Attempt) -> SubmissionReport:
+    """Return one attempt as it is reported."""
     proposal = attempt.proposal
     judged = [result for result in (attempt.screen, attempt.confirmation) if result is not None]
     return SubmissionReport(

@@ -1,5 +1,7 @@
 """How far a search had come after each verdict."""
 
+from collections.abc import Mapping
+
 from kernelarc_guard.model import Model
 from kernelarc_mcp.host.state import Attempt, CampaignState
 
@@ -28,26 +30,27 @@ def progress(state: CampaignState) -> list[Point]:
     standing = {step.ticket: step.speedup for step in state.records if not step.withdrawn}
     settled = [attempt for attempt in state.attempts.values() if attempt.state == "done"]
     points: list[Point] = []
-    held, best = 0, 1.0
-    for judged, attempt in enumerate(sorted(settled, key=lambda one: one.settled_seq), start=1):
-        held += _held_ns(attempt)
-        best = max(best, standing.get(attempt.ticket, 0.0))
-        result = attempt.confirmation
-        anchored = result.anchored if result is not None else None
-        points.append(
-            Point(
-                submission=attempt.ticket,
-                agent=attempt.agent,
-                verdict=attempt.verdict or "",
-                judged=judged,
-                device_seconds=held / 1e9,
-                best=best,
-                over_seed=None if anchored is None else anchored.candidate.ratio,
-            )
-        )
+    for attempt in sorted(settled, key=lambda one: one.settled_seq):
+        points.append(point_after(points[-1] if points else None, attempt, standing))
     return points
 
 
-def _held_ns(attempt: Attempt) -> int:
+def point_after(before: Point | None, attempt: Attempt, standing: Mapping[str, float]) -> Point:
+    """Return the point of a settled attempt; `standing` are the standing records' speedups."""
+    result = attempt.confirmation
+    anchored = result.anchored if result is not None else None
+    own = standing.get(attempt.ticket, 0.0)
+    return Point(
+        submission=attempt.ticket,
+        agent=attempt.agent,
+        verdict=attempt.verdict or "",
+        judged=1 if before is None else before.judged + 1,
+        device_seconds=(0.0 if before is None else before.device_seconds) + _held(attempt),
+        best=max(1.0 if before is None else before.best, own),
+        over_seed=None if anchored is None else anchored.candidate.ratio,
+    )
+
+
+def _held(attempt: Attempt) -> float:
     leases = [one.lease for one in (attempt.screen, attempt.confirmation) if one is not None]
-    return sum(max(0, lease.to_ns - lease.from_ns) for lease in leases if lease is not None)
+    return sum(max(0, lease.to_ns - lease.from_ns) for lease in leases if lease is not None) / 1e9

@@ -32,6 +32,8 @@ from kernelarc_mcp.web.tallies import Tallies
 MCP: Final = "/mcp"
 METRICS: Final = "/metrics"
 MANAGE: Final = "/manage"
+DATA: Final = "/dashboard/data"
+"""What the page shows, which any holder may read."""
 AT_ONCE: Final = 64
 """Requests of one holder that may be open at the same time, waiting and listening ones too."""
 _VERSION: Final = "mcp-protocol-version"
@@ -136,6 +138,8 @@ class Front:
         """Return what a path needs: `admin`, `any` token, or nothing."""
         if path == MANAGE or path.startswith(f"{MANAGE}/"):
             return "admin"
+        if path == DATA or path.startswith(f"{DATA}/"):
+            return "any"
         return "any" if path in (MCP, METRICS) and path not in self._open_paths else ""
 
     def _holder(self, scope: Scope) -> Holder | None:

@@ -1,0 +1,104 @@
+"""The page's addresses: its files for everybody, its data for whoever has a token."""
+
+import threading
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from typing import Final
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from kernelarc_mcp.dashboard.curve import Progress
+from kernelarc_mcp.dashboard.glance import glance
+from kernelarc_mcp.host.campaign import Campaign
+
+FILES: Final = "/dashboard/files"
+_TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
+_NAMES: Final = ("dashboard.js", "charts.js", "dashboard.css", "echarts.min.js")
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
+    " img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_LOOK_SECONDS: Final = 0.5
+_SILENCE_SECONDS: Final = 15.0
+"""Longest silence of the stream of changes: a page that hears less knows that it is cut off."""
+
+
+class Dashboard:
+    """Answers the page's requests about one campaign."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        """Show this campaign."""
+        self._campaign = campaign
+        self._progress = Progress(campaign)
+        self._lock = threading.Lock()
+        self._made: tuple[object, bytes] | None = None
+
+    async def page(self, _: Request) -> Response:
+        """Return the page itself, which holds nothing of the campaign."""
+        return _file("dashboard.html")
+
+    async def file(self, request: Request) -> Response:
+        """Return one of the page's files."""
+        name = request.path_params["name"]
+        if name not in _NAMES:
+            return Response("no such file\n", status_code=404)
+        return _file(name)
+
+    async def data(self, _: Request) -> Response:
+        """Return everything the page shows, as JSON."""
+        body = await anyio.to_thread.run_sync(self._body)
+        return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
+
+    async def changes(self, _: Request) -> Response:
+        """Return a stream of server-sent events: one at once, and one for every change."""
+        return StreamingResponse(
+            self._changes(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
+
+    def _body(self) -> bytes:
+        with self._lock, self._campaign.journal.reading() as state:
+            mark = self._mark()
+            # Many pages may be open; what they show is made once for each change.
+            if self._made is None or self._made[0] != mark:
+                shown = glance(self._campaign, state, self._progress.look(state))
+                self._made = (mark, shown.model_dump_json().encode())
+            return self._made[1]
+
+    def _mark(self) -> object:
+        """Return what is another after any change that the page shows."""
+        ledger = self._campaign.journal.ledger
+        # The one counts what other processes wrote, the other what this one did.
+        others = ledger.connection.execute("PRAGMA data_version").fetchone()[0]
+        return ledger.last_seq(), others, ledger.connection.total_changes
+
+    async def _changes(self) -> AsyncIterator[bytes]:
+        seen: object = None
+        silent = 0.0
+        while True:
+            seq, mark = await anyio.to_thread.run_sync(self._marked)
+            if mark != seen:
+                seen, silent = mark, 0.0
+                yield f"event: change\ndata: {seq}\n\n".encode()
+            elif silent >= _SILENCE_SECONDS:
+                silent = 0.0
+                yield b": still here\n\n"
+            await anyio.sleep(_LOOK_SECONDS)
+            silent += _LOOK_SECONDS
+
+    def _marked(self) -> tuple[int, object]:
+        with self._lock, self._campaign.journal.reading() as state:
+            return state.seq, self._mark()
+
+
+def _file(name: str) -> Response:
+    content = files("kernelarc_mcp").joinpath("static", name).read_bytes()
+    return Response(
+        content,
+        media_type=_TYPES[name[name.rindex(".") :]],
+        headers={**_HEADERS, "Cache-Control": "no-cache"},
+    )

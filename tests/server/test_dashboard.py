@@ -1,0 +1,132 @@
+"""The dashboard's addresses on a real server: files for everybody, data for whoever has a token."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from host_places import judge_all, make_campaign, opened, planned, scripted_guard
+from http_door import PATIENCE, Door, door
+from server_campaigns import Place, create
+
+from kernelarc_mcp.dashboard.curve import MOST_CONFIRMED, Progress
+from kernelarc_mcp.dashboard.glance import STREAM, glance
+from kernelarc_mcp.host.campaign import open_campaign
+from kernelarc_mcp.host.host import Host
+
+SECRET = "a_source_nobody_may_see"
+FILES = ("charts.js", "dashboard.css", "dashboard.js", "echarts.min.js")
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """Return a server whose submissions stay queued."""
+    folder = tmp_path_factory.mktemp("dashboard")
+    guard = folder / "silent-guard"
+    guard.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    guard.chmod(0o755)
+    place = create(folder / "campaign", attempts=40)
+    with door(place, str(guard)) as found:
+        yield found
+
+
+def viewer(place: Place) -> str:
+    host = Host.open(place.folder)
+    try:
+        return host.issue_token("viewer", "viewer")
+    finally:
+        host.close()
+
+
+def test_the_page_and_its_files_hold_nothing_of_the_campaign_and_load_nothing_from_elsewhere(
+    here: Door,
+) -> None:
+    page = httpx2.get(f"{here.base}/", timeout=PATIENCE)
+    assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src 'self';" in policy
+    assert "doubling" not in page.text and "http" not in page.text
+    for name in FILES:
+        found = httpx2.get(f"{here.base}/dashboard/files/{name}", timeout=PATIENCE)
+        assert found.status_code == 200 and found.text, name
+        assert f"/dashboard/files/{name}" in page.text
+    for name in ("dashboard.html", "echarts.LICENSE", "..%2F..%2Fhttp.py", "none"):
+        assert httpx2.get(f"{here.base}/dashboard/files/{name}").status_code == 404, name
+
+
+@pytest.mark.parametrize("path", ["/dashboard/data", "/dashboard/data/changes"])
+def test_data_needs_a_token_of_this_campaign(here: Door, path: str) -> None:
+    for headers in ({}, {"Authorization": "Bearer ka_wrong"}):
+        assert httpx2.get(here.base + path, headers=headers).status_code == 401
+    assert httpx2.post(here.base + path, headers=here.bearer("ada")).status_code in (404, 405)
+
+
+def test_a_viewer_sees_every_submission_but_no_source_and_hears_of_changes(here: Door) -> None:
+    headers = {"Authorization": f"Bearer {viewer(here.place)}"}
+    host = Host.open(here.place.folder)
+    try:
+        host.register("ada")
+        changes = f"{here.base}/dashboard/data/changes"
+        with httpx2.stream("GET", changes, headers=headers, timeout=PATIENCE) as stream:
+            heard = (line for line in stream.iter_lines() if line.startswith("data: "))
+            before = int(next(heard)[6:])
+            host.submit("ada", source=f"def run(x):\n    {SECRET} = x\n    return x + x\n")
+            while int(next(heard)[6:]) <= before:
+                pass
+    finally:
+        host.close()
+    data = httpx2.get(f"{here.base}/dashboard/data", headers=headers, timeout=PATIENCE)
+    assert data.status_code == 200 and data.headers["cache-control"] == "no-store"
+    shown = json.loads(data.text)
+    assert [(row["submission"], row["agent"]) for row in shown["stream"]] == [("s001", "ada")]
+    assert shown["attempts_used"] == 1 and shown["record"]["submission"] == "seed"
+    assert SECRET not in data.text
+
+
+def test_a_glance_tells_verdicts_records_and_what_each_stood_on(tmp_path: Path) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder)
+    with opened(folder) as host:
+        host.submit("ada", source=planned(1, "gain:20"))
+        host.submit("bob", source=planned(2, "wrong"))
+    guard = scripted_guard(tmp_path)
+    judge_all(folder, guard)
+    campaign = open_campaign(folder)
+    progress = Progress(campaign)
+    with campaign.journal.reading() as state:
+        first = glance(campaign, state, progress.look(state))
+    with opened(folder) as host:
+        host.submit("ada", source=planned(3, "gain:12"))
+        host.submit("bob", source=planned(4, "gain:15"))
+    judge_all(folder, guard)
+    with campaign.journal.reading() as state:
+        second = glance(campaign, state, progress.look(state))
+        anew = glance(campaign, state, Progress(campaign).look(state))
+    campaign.close()
+    assert [(row.submission, row.verdict, row.parent) for row in first.stream] == [
+        ("s002", "REVERT", "seed"),
+        ("s001", "KEEP", "seed"),
+    ]
+    assert first.curve.steps == [(0, 0.0, 1.0), (1, first.curve.steps[1][1], first.record.speedup)]
+    assert [bar.name for bar in first.workloads] == ["n=8", "n=9"]
+    # Followed or read from the beginning, also over a record that was withdrawn.
+    assert second.curve == anew.curve and second.curve.judged == 4
+    assert any(one.withdrawn for one in second.records)
+    assert second.record.speedup == second.curve.steps[-1][2]
+    assert {row.submission: row.parent for row in second.stream}["s003"] == "s001"
+
+
+def test_a_glance_stays_small(tmp_path: Path) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder, attempts=400, pool=True)
+    with opened(folder) as host:
+        for number in range(STREAM + 20):
+            host.submit("ada", source=planned(number, "gain:0"), summary="x" * 300)
+    campaign = open_campaign(folder)
+    with campaign.journal.reading() as state:
+        shown = glance(campaign, state, Progress(campaign).look(state))
+    campaign.close()
+    assert len(shown.stream) == STREAM and shown.stream[0].submission == f"s{STREAM + 20:03d}"
+    assert shown.queued == STREAM + 20 and MOST_CONFIRMED >= len(shown.curve.confirmed)
+    assert len(shown.model_dump_json()) < 100_000
