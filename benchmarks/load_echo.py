@@ -16,7 +16,10 @@ def main() -> None:
         """Return the text."""
         return text
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    # As uvicorn itself would open it: by protocol, so that asyncio sends at once.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(128)
         config = uvicorn.Config(server.streamable_http_app(), log_level="warning", log_config=None)
         print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", flush=True)
         anyio.run(uvicorn.Server(config).serve, [listening])

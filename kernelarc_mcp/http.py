@@ -146,7 +146,9 @@ def _protocol(server: MCPServer[None]) -> ASGIApp:
 
 def _listen(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # By its number: asyncio sends at once only on sockets that say they are TCP's. Else the second
+    # part of each answer waits 40 ms for the client's acknowledgement of the first.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address, port))
