@@ -94,3 +94,5 @@ def test_first_pairs_have_rulers_and_later_ones_seldom() -> None:
         assert turns.wants_ruler()
         turns.add_beside([148_500])
     assert [turns.wants_ruler() for _ in range(8)].count(True) == 1
+    turns.begin("another problem")
+    assert turns.wants_ruler() and turns.taken_off_ns == 149_000 - 740

@@ -110,6 +110,7 @@ class CudaBackend:
 
     def drawer(self, problem: Problem, evict_bytes: int | None) -> CudaDrawer:
         """Return what makes inputs in the guard's memory on the device."""
+        self._turns.begin(problem.digest)
         return CudaDrawer(problem, evict_bytes, self._number)
 
     def start(
