@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conformance.__main__ import with_fixtures
 from mcp import Client, MCPError
-from mcp.types import ElicitResult, ListRootsResult
+from mcp.client import ClientRequestContext
+from mcp.types import ElicitRequestParams, ElicitResult, ListRootsResult
 from server_campaigns import create
 from serving import ERAS, Era, refusal_of, text_of
 
@@ -27,10 +27,10 @@ def anyio_backend() -> str:
 async def fixtures(tmp_path: Path, era: Era) -> AsyncIterator[Client]:
     """Yield a client that answers every question, of a server with the fixtures."""
 
-    async def fill(_: Any, asked: Any) -> ElicitResult:
+    async def fill(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         return ElicitResult(action="accept", content={"name": "Ada", "color": "red", "ok": True})
 
-    async def roots(_: Any) -> ListRootsResult:
+    async def roots(context: ClientRequestContext) -> ListRootsResult:
         return ListRootsResult(roots=[])
 
     guard = tmp_path / "silent-guard"
