@@ -34,7 +34,7 @@ class Door:
     process: subprocess.Popen[str]
     url: str
     lines: list[str] = field(default_factory=list)
-    """What it has written to its log."""
+    """What it has written to its standard error, and, once it has ended, to its log files."""
 
     @property
     def base(self) -> str:
@@ -134,6 +134,7 @@ def door(place: Place, guard: str, *options: str, descriptors: int = 0) -> Itera
         if reading is not None:
             reading.join()
         process.stderr.close()
+    lines += [path.read_text() for path in sorted(place.folder.glob("logs/*.log"))]
     log = "".join(lines)
     for token in place.tokens.values():
         assert token not in log

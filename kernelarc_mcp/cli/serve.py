@@ -1,5 +1,6 @@
 """`serve`: run a campaign's server over stdio or HTTP."""
 
+import math
 from typing import Annotated, Literal
 
 import anyio
@@ -91,6 +92,8 @@ def serve(
         )
     if open_metrics and address not in LOOPBACK:
         raise UserError("--open-metrics: only with --http on loopback; elsewhere a token is needed")
+    if not (math.isfinite(rate) and math.isfinite(receive_seconds)):
+        raise UserError("--rate and --receive-seconds: expected finite numbers")
     try:
         names = Names.of(hosts, allow_origin or [])
     except ValueError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kernelarc_mcp.web.tallies import Tallies
 
@@ -118,7 +118,8 @@ def watched_by(connections: Connections) -> type[asyncio.Protocol]:
         """uvicorn's own protocol, told of a connection only if it was admitted."""
 
         def __init__(self, **given: Any) -> None:
-            self._inner = AutoHTTPProtocol(**given)
+            # Not httptools where it is found: that one takes heads of any length.
+            self._inner = H11Protocol(**given)
             self._client: Client | None = None
             self._transport: asyncio.Transport | None = None
 
@@ -142,8 +143,9 @@ def watched_by(connections: Connections) -> type[asyncio.Protocol]:
             if self._client is not None:
                 self._inner.data_received(data)
 
-        def eof_received(self) -> bool | None:
-            return None if self._client is None else self._inner.eof_received()
+        def eof_received(self) -> None:
+            if self._client is not None:
+                self._inner.eof_received()
 
         def pause_writing(self) -> None:
             self._inner.pause_writing()

@@ -71,6 +71,38 @@ def test_agents_are_added_and_revoked(run: Run, place: Place) -> None:
     host.close()
 
 
+def test_tokens_of_who_takes_no_part_are_made_listed_and_revoked(run: Run, place: Place) -> None:
+    folder = str(place.folder)
+    made = json.loads(run("token", "add", folder, "--role", "viewer", "--json")[1])
+    assert (made["name"], made["role"]) == ("viewer", "viewer")
+    assert (
+        "root (admin): ka_" in run("token", "add", folder, "--role", "admin", "--name", "root")[1]
+    )
+    host = Host.open(place.folder)
+    held = host.holder_of_token(made["token"])
+    assert held is not None and (held.name, held.role) == ("viewer", "viewer")
+    assert host.agent_for_token(made["token"]) is None
+
+    status, listed, _ = run("token", "list", folder)
+    assert status == 0 and len(listed.splitlines()) == 4
+    assert made["token"] not in listed and held.hash not in listed
+    rows = json.loads(run("token", "list", folder, "--json")[1])
+    (viewer,) = [row for row in rows if row["role"] == "viewer"]
+    assert run("token", "revoke", folder, viewer["id"])[0] == 0
+    assert host.holder_of_token(made["token"]) is None
+    status, _, err = run("token", "revoke", folder, viewer["id"])
+    assert status == 2 and "no valid token" in err
+    assert run("token", "add", folder, "--role", "viewer", "--name", "a/b")[0] == 2
+
+    # All tokens of an agent, and nobody else's of that name.
+    assert run("token", "add", folder, "--role", "viewer", "--name", "ada")[0] == 0
+    assert "ada: 1 token revoked" in run("agent", "revoke", folder, "ada")[1]
+    agents = json.loads(run("agent", "list", folder, "--json")[1])
+    assert [(row["agent"], row["tokens"]) for row in agents] == [("ada", 0), ("bob", 1)]
+    assert "bob: 0 attempts used, 4 left, 1 valid tokens" in run("agent", "list", folder)[1]
+    host.close()
+
+
 def test_status_and_report_say_the_same_as_the_ledger(run: Run, place: Place) -> None:
     host = Host.open(place.folder)
     host.brief("ada")
@@ -112,6 +144,10 @@ def test_verify_passes_a_campaign_and_names_a_row_edited_by_hand(run: Run, place
         (("serve", "nowhere", "--http", "0"), "nowhere: no campaign here"),
         (("serve", "nowhere", "--http", "here:there"), "expected HOST:PORT"),
         (("serve", "nowhere", "--http", "0.0.0.0:0"), "--allow-host"),
+        (("serve", "nowhere", "--http", "0", "--allow-origin", "here"), "expected an origin"),
+        (("serve", "nowhere", "--http", "0", "--rate", "inf"), "expected finite numbers"),
+        (("serve", "nowhere", "--open-metrics"), "only with --http on loopback"),
+        (("token", "add", "nowhere", "--role", "viewer"), "nowhere: no campaign here"),
         (("serve", "nowhere", "--http", "0", "--guard-python", "gone"), "not an executable file"),
         (("new", "made", "--problem", "nowhere"), "no folder and no library problem"),
         (("new", "made", "--problem", "empty"), "empty/definition.json: no such file"),

@@ -99,7 +99,6 @@ def test_strangers_are_refused_everywhere_and_learn_nothing(
             for secret in (str(here.place.folder), ada, revoked):
                 assert secret not in answered.text
     for path in (
-        "/",
         "/.well-known/oauth-protected-resource/mcp",
         "/%6dcp/",
         "/metrics/x",
