@@ -25,6 +25,8 @@ POOL = 200
 CAMPAIGNS = 2_000
 LEAST_PAIRS = 24
 """From fewer pairs nothing is drawn: their own mean would decide, not the rule."""
+MOVED = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+"""Percent that A/A pairs are moved by, to see what the rule finds."""
 _PARAMETERS = default_parameters("cuda:0")
 Row = dict[str, Any]
 
@@ -52,7 +54,9 @@ def write_report(folder: Path, out: Path, submissions: int) -> None:
     tables = {
         "noise": [_noise(name, bank) for (name, planted), bank in found.items() if not planted],
         "false KEEPs": list(_false(found, rng, submissions)),
-        "power": list(_power(found, rng, submissions)),
+        "delays planted inside the kernel": list(_planted(found)),
+        "power, drawn from pairs with a planted delay": list(_power(found, rng, submissions)),
+        "power, drawn from A/A pairs that were moved": list(_moved(found, rng, submissions)),
         "real submissions": list(_real(sorted(folder.glob("real-*.jsonl")))),
     }
     text = "\n\n".join(f"## {title}\n\n{_markdown(rows)}" for title, rows in tables.items() if rows)
@@ -141,6 +145,37 @@ def _power(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Ite
             )
             row[f"seconds ({how})"] = round(float(got.seconds.mean()), 1)
         yield row
+
+
+def _planted(found: dict[tuple[str, float], Bank]) -> Iterable[Row]:
+    for (name, planted), bank in sorted(found.items()):
+        if planted:
+            yield {
+                "kernel": name,
+                "planted %": planted,
+                "pairs": len(bank.values),
+                "measured %": f"{bank.values.mean():+.2f} +- "
+                f"{bank.values.std(ddof=1) / len(bank.values) ** 0.5:.2f}",
+            }
+
+
+def _moved(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Iterable[Row]:
+    """Yield what becomes of gains that were added to the values of measured pairs."""
+    for (name, planted), bank in found.items():
+        if planted or len(bank.values) < LEAST_PAIRS:
+            continue
+        for gain in MOVED:
+            row: Row = {"kernel": name, "gain %": gain}
+            for how, held in (
+                ("8 pairs", _held(bank, rng, count)),
+                (f"{len(bank.units)} nurseries", _careful(bank, count)),
+            ):
+                gains = np.full(count, gain)
+                got = submit(Tossed(bank), rng, gains, held, parameters=_PARAMETERS)
+                kept = round(100 * float(got.keep.mean()), 1)
+                row[f"KEEP %, calibrated with {how}"] = kept
+                row[f"seconds ({how})"] = round(float(got.seconds.mean()), 1)
+            yield row
 
 
 def _others(got: Submitted) -> Row:
