@@ -1,11 +1,15 @@
 """Tells subscribed clients that the board or the memory changed."""
 
+import logging
+
 import anyio
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 
+from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.resources import BOARD, MEMORY
 
+log = logging.getLogger(__name__)
 PERIOD = 1.0
 """Seconds between two looks: other server processes of the campaign change things too."""
 SHOWN_ON = {
@@ -49,12 +53,24 @@ class Changes:
         """Start after the rows that are there already."""
         self._journal = host.campaign.journal
         self._bus = bus
+        self._fault = ""
         with self._journal.reading() as state:
             self._seen = state.seq
 
     async def publish(self) -> None:
-        """Publish what changed since the last time; called after what may have changed it."""
-        for uri in sorted(self._news()):
+        """Publish what changed since the last time; called after what may have changed it.
+
+        A campaign that cannot be read just now is said once, and looked at again later.
+        """
+        try:
+            news = self._news()
+        except HostError as fault:
+            if str(fault) != self._fault:
+                log.error("changes are not seen: %s", fault)
+            self._fault = str(fault)
+            return
+        self._fault = ""
+        for uri in sorted(news):
             await self._bus.publish(ResourceUpdated(uri=uri))
 
     async def watch(self) -> None:

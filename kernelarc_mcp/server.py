@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from kernelarc_mcp import __version__
 from kernelarc_mcp.changes import Changes
 from kernelarc_mcp.host.dispatcher import Dispatcher
+from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.instructions import INSTRUCTIONS
 from kernelarc_mcp.prompts import add_prompts
@@ -81,6 +82,8 @@ async def _dispatch(host: Host, guard_python: str) -> None:
     while True:
         try:
             await Dispatcher(host, guard_python).run()
+        except HostError as fault:
+            log.error("judging stopped, again in %g seconds: %s", _RETRY_SECONDS, fault)
         except Exception:
             # The server's boundary: a fault in judging stops no reader.
             log.exception("judging stopped; it starts again in %g seconds", _RETRY_SECONDS)

@@ -50,8 +50,12 @@ def register_agent(campaign: Campaign, agent: str) -> None:
     """
     with campaign.journal.reading() as state:
         known = state.agents.get(agent)
-        if known is not None and known.lens:
-            return
+        registered = known is not None and bool(known.lens)
+        seed = state.campaign.seed
+    if registered:
+        # It may have registered in a process that was killed before it made this.
+        ensure_workspace(campaign, agent, seed.sources)
+        return
     with campaign.journal.writing() as writer:
         agents = writer.state.agents
         taken = {name.casefold() for name in agents}
@@ -60,7 +64,6 @@ def register_agent(campaign: Campaign, agent: str) -> None:
                 raise UnknownAgent(f"{agent[:40]!r} cannot be the name of a new agent")
             writer.append(AgentAdded(attempts=None), agent)
         register(writer, agent)
-        seed = writer.state.campaign.seed
     ensure_workspace(campaign, agent, seed.sources)
 
 

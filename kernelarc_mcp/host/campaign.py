@@ -1,5 +1,9 @@
 """A campaign's directory: creating it, opening it, and who may take part."""
 
+import errno
+import os
+import shutil
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,6 +20,7 @@ from kernelarc_mcp.host.ledger import FILE, Ledger
 from kernelarc_mcp.host.lenses import eligible_lenses, read_lens
 from kernelarc_mcp.host.memo import Memo
 from kernelarc_mcp.host.settings import CampaignSettings, check_name
+from kernelarc_mcp.host.storage import storage_faults
 from kernelarc_mcp.host.workspace import write_workspace
 from kernelarc_mcp.requests import Requests
 
@@ -178,11 +183,22 @@ def revoke_token(campaign: Campaign, token_id: str) -> None:
 
 
 def ensure_workspace(campaign: Campaign, agent: str, sources: list[SourceFile]) -> None:
-    """Make an agent's workspace, with the first record's files, where there is none."""
+    """Make an agent's workspace, with the first record's files, where nothing is in its place."""
     workspace = campaign.workspace(agent)
-    if not workspace.is_dir():
-        workspace.mkdir(parents=True)
-        write_workspace(workspace, sources)
+    if os.path.lexists(workspace):
+        return
+    with storage_faults(campaign.folder):
+        workspace.parent.mkdir(parents=True, exist_ok=True)
+        # Complete or not there at all, whenever this process may be killed.
+        making = Path(tempfile.mkdtemp(dir=workspace.parent, prefix=f".{agent}-"))
+        making.chmod(workspace.parent.stat().st_mode & 0o777)
+        write_workspace(making, sources)
+        try:
+            making.rename(workspace)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            shutil.rmtree(making)  # another process was quicker
 
 
 def _write_problem(folder: Path, problem: Problem) -> None:

@@ -1,18 +1,19 @@
 """Reading and writing the shared memory: the host adds what it measured to what an agent says."""
 
-from functools import lru_cache
-from pathlib import Path
 from typing import Literal
 
 from kernelarc_guard.reasons import Verdict
 from kernelarc_mcp.host.advice import next_step
 from kernelarc_mcp.host.campaign import Campaign
-from kernelarc_mcp.host.errors import BadRequest, NotAllowed, UnknownTicket
+from kernelarc_mcp.host.errors import BadRequest, NotAllowed, StorageFault, UnknownTicket
 from kernelarc_mcp.host.events import Concluded
 from kernelarc_mcp.host.onlookers import NEXT_STEP, ONLOOKER
+from kernelarc_mcp.host.shared_memory import conclusion_of, follow_or_wait, shelf_of
+from kernelarc_mcp.host.storage import storage_faults
 from kernelarc_mcp.host.tickets import own_attempt, standing_of
 from kernelarc_mcp.views import ConclusionStored, ConclusionView, MemoryView
-from kernelarc_memory import ConclusionRefused, MemoryStore, NewConclusion, Stored
+from kernelarc_memory import ConclusionRefused, MemoryStore, Stored
+from kernelarc_memory.conclusion import check, text_digest
 
 MAX_LIMIT = 200
 ROOM = 9_300
@@ -21,15 +22,9 @@ _KINDS: dict[str, Literal["win", "trap"]] = {"win": "win", "trap": "trap"}
 _VERDICTS: dict[str, Verdict] = {v: v for v in ("REJECT", "KEEP", "ACCEPT", "REVERT")}
 
 
-@lru_cache(maxsize=16)
-def _store(path: Path) -> MemoryStore:
-    return MemoryStore(path)
-
-
 def memory_of(campaign: Campaign) -> MemoryStore:
-    """Return the campaign's memory, its own or the one it shares with others."""
-    shared = campaign.settings.memory
-    return _store(Path(shared) if shared else campaign.folder / "memory.db")
+    """Return the campaign's memory, its own or the one it shares with others, up to its newest row."""
+    return follow_or_wait(campaign).store()
 
 
 def read_memory(
@@ -55,16 +50,18 @@ def read_memory(
         else:
             standing_of(state, agent)
             step = next_step(state, agent, now, str(campaign.workspace(agent)), "memory")
-    page = memory_of(campaign).read(
-        operator_class,
-        campaign.settings.device,
-        retention,
-        limit,
-        kind,
-        now=now,
-        campaign=campaign.settings.name,
-        position=position,
-    )
+    shelf = follow_or_wait(campaign)
+    with storage_faults(shelf.path.parent, shelf.path.name):
+        page = shelf.store().read(
+            operator_class,
+            campaign.settings.device,
+            retention,
+            limit,
+            kind,
+            now=now,
+            campaign=campaign.settings.name,
+            position=position,
+        )
     shown = _fitting([_view(stored) for stored in page.items[offset:]])
     end = offset + len(shown)
     return MemoryView(
@@ -86,37 +83,39 @@ def conclude(
         raise BadRequest(f"kind: {kind[:40]!r}; it is win or trap")
     with campaign.journal.writing() as writer:
         state = writer.state
-        standing = standing_of(state, agent)
+        standing_of(state, agent)
         if not evidence:
             raise UnknownTicket("evidence: name the submission that proves it")
         attempt = own_attempt(state, agent, evidence)
         if attempt.verdict is None or attempt.reason is None:
             raise NotAllowed(f"{evidence} has no verdict yet: wait for it with wait_submission")
-        new = NewConclusion(
-            kind=proven,
+        body = Concluded(
+            conclusion_kind=proven,
+            evidence=evidence,
             summary=summary,
             lesson=lesson,
-            evidence=evidence,
-            agent=agent,
-            lens=attempt.lens or standing.lens,
-            verdict=attempt.verdict,
-            reason=attempt.reason,
-            speedup=attempt.speedup,
-            device=campaign.settings.device,
-            operator_class=state.campaign.operator_class,
-            campaign=campaign.settings.name,
-            at=writer.at,
             position=state.used,
         )
         try:
-            written = memory_of(campaign).write(new)
+            check(conclusion_of(state, agent, writer.at, body))
         except ConclusionRefused as refused:
             raise BadRequest(str(refused)) from refused
-        writer.append(
-            Concluded(conclusion=written.id, conclusion_kind=proven, evidence=evidence), agent
-        )
+        said = (agent, evidence, proven, text_digest(summary, lesson))
+        before = state.concluded.get(said)
+        if before is None:
+            writer.append(body, agent)
+        key = campaign.journal.ledger.hash_of(before or state.seq) or ""
         step = next_step(state, agent, writer.at, str(campaign.workspace(agent)))
-    return ConclusionStored(id=written.id, merged=written.merged, next_step=step)
+    shelf = shelf_of(campaign)
+    try:
+        written = shelf.follow(campaign).get(key) or shelf.find(key)
+    except StorageFault as fault:
+        raise StorageFault(
+            f"your conclusion is recorded, and the memory shows it once it can be written: there is"
+            f" nothing to repeat. {fault}"
+        ) from fault
+    merged = written.merged or before is not None
+    return ConclusionStored(id=written.id, merged=merged, next_step=step)
 
 
 def _fitting(views: list[ConclusionView]) -> list[ConclusionView]:

@@ -16,10 +16,10 @@ from kernelarc_mcp.host.events import (
     Remeasured,
     SpreadUpdated,
 )
+from kernelarc_mcp.host.restoring import restore_owed
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.host.watching import canary_due, p_value_of, respread_by, withdrawal
-from kernelarc_mcp.host.workspace import restore_workspace
 from kernelarc_mcp.machine import describe_machine
 
 CANARY_PAIRS = 14
@@ -112,13 +112,10 @@ class Duties:
                     detail=detail,
                 )
             )
-            moved = {
-                agent.name: solution_of(self._campaign, writer.state, agent.branch).sources
-                for agent in writer.state.agents.values()
-                if agent.branch != before[agent.name]
-            }
-        for agent, sources in moved.items():
-            restore_workspace(self._campaign.workspace(agent), sources)
+            for agent in writer.state.agents.values():
+                if agent.branch != before[agent.name]:
+                    writer.owe("workspace", agent.name)
+        restore_owed(self._campaign)
         return why
 
     def spread(self) -> tuple[str, Compare] | None:

@@ -12,7 +12,8 @@ class HostError(Exception):
     ├── NotAllowed        possible, but not now or not for this agent
     ├── BudgetSpent       no attempt is left
     └── CampaignError     the campaign's directory cannot be used
-        └── LedgerBroken  its rows contradict one another
+        ├── LedgerBroken  its rows contradict one another
+        └── StorageFault  its disk or its files fail; what to do is in the message
     """
 
 
@@ -46,3 +47,7 @@ class CampaignError(HostError):
 
 class LedgerBroken(CampaignError):
     """The ledger's rows contradict one another."""
+
+
+class StorageFault(CampaignError):
+    """The campaign's disk or its files fail; what to do is in the message."""

@@ -211,12 +211,18 @@ class Baselined(Model):
 
 
 class Concluded(Model):
-    """An agent wrote a conclusion into the memory."""
+    """An agent wrote a conclusion; it is in the memory under this row's hash."""
 
     kind: Literal["concluded"] = "concluded"
-    conclusion: int
+    conclusion: int | None = None
+    """Its number in the memory, in rows that do not hold its text."""
     conclusion_kind: Literal["win", "trap"]
     evidence: str
+    summary: str = ""
+    """Empty in rows of versions that wrote the memory first."""
+    lesson: str = ""
+    position: int = Field(default=0, ge=0)
+    """Attempts charged when it was written."""
 
 
 Body = Annotated[

@@ -19,6 +19,7 @@ from kernelarc_mcp.host import (
 )
 from kernelarc_mcp.host.journal import Clock, utc_now
 from kernelarc_mcp.host.settings import CampaignSettings
+from kernelarc_mcp.host.storage import storage_faults
 from kernelarc_mcp.host.submit import Candidate, Ticket
 from kernelarc_mcp.host.usage import Used
 from kernelarc_mcp.profile_views import ProfileView
@@ -81,7 +82,8 @@ class Host:
 
     def agent_for_token(self, token: str) -> str | None:
         """Return the agent a bearer token belongs to, or None."""
-        return tokens.agent_for(self.campaign.journal.ledger.connection, token)
+        with storage_faults(self.folder):
+            return tokens.agent_for(self.campaign.journal.ledger.connection, token)
 
     def add_agent(self, agent: str, attempts: int = 0) -> str:
         """Return a new token for an agent and let it in where it is new."""
@@ -184,7 +186,8 @@ class Host:
 
     def changed(self, ticket: str) -> int:
         """Return a number that grows whenever anything about a submission may have moved."""
-        return tickets.changed(self.campaign, ticket)
+        with storage_faults(self.folder):
+            return tickets.changed(self.campaign, ticket)
 
     def profile(self, agent: str, submission: str, workload: str = "") -> ProfileView:
         """Ask for a profile of an own submission, or return the one that is there."""

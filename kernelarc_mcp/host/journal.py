@@ -12,8 +12,10 @@ from kernelarc_mcp.host.derived import write_derived
 from kernelarc_mcp.host.errors import LedgerBroken
 from kernelarc_mcp.host.events import Body, Settled, read, seal
 from kernelarc_mcp.host.ledger import Ledger
+from kernelarc_mcp.host.owed import Owed, owe
 from kernelarc_mcp.host.replay import Inconsistent, apply
 from kernelarc_mcp.host.state import CampaignState
+from kernelarc_mcp.host.storage import storage_faults
 from kernelarc_mcp.host.verdict_line import verdict_fields, verdict_line
 
 VERDICTS: Final = "verdicts"
@@ -57,6 +59,10 @@ class Writer:
         """Keep the bytes of a source file under their digest."""
         self._ledger.store_blob(digest, content)
 
+    def owe(self, kind: Owed, agent: str) -> None:
+        """Note, with the rows of this transaction, what has to be done outside of the database."""
+        owe(self._ledger.connection, kind, agent, self.state.seq)
+
     def finish(self) -> None:
         """Bring the derived tables up to the rows that were appended."""
         write_derived(self._ledger.connection, self.state, sorted(self._touched))
@@ -74,6 +80,8 @@ class Journal:
         self.ledger = ledger
         self._clock = clock
         self._state = CampaignState()
+        self._changed = ""
+        """How rows that were read are others now; empty while they are not."""
         self._lock = threading.RLock()
 
     def now(self) -> str:
@@ -83,10 +91,11 @@ class Journal:
     @contextmanager
     def writing(self) -> Iterator[Writer]:
         """Decide and write on the newest rows, alone; an exception leaves nothing behind."""
-        with self._lock:
+        with self._lock, storage_faults(self.ledger.folder):
             writer: Writer | None = None
             try:
                 with self.ledger.transaction():
+                    self._expect_own_rows()
                     writer = Writer(self.ledger, self._catch_up(), self.now())
                     before = writer.state.seq
                     yield writer
@@ -102,14 +111,22 @@ class Journal:
     @contextmanager
     def reading(self) -> Iterator[CampaignState]:
         """Look at the newest rows; the state must not be kept."""
-        with self._lock:
+        with self._lock, storage_faults(self.ledger.folder):
             yield self._catch_up()
 
     @contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
         """Write to what is no part of the ledger, in a transaction of its own."""
-        with self._lock, self.ledger.transaction():
+        with self._lock, storage_faults(self.ledger.folder), self.ledger.transaction():
             yield self.ledger.connection
+
+    def _expect_own_rows(self) -> None:
+        """Refuse to append, now and later, where rows that were there are not: somebody changed them."""
+        state = self._state
+        if state.seq and not self._changed and self.ledger.hash_of(state.seq) != state.head:
+            self._changed = f"event row {state.seq} is not the one that was there before"
+        if self._changed:
+            raise self._broken(self._changed)
 
     def _catch_up(self) -> CampaignState:
         # Page by page: a long ledger is not held in memory to be read.

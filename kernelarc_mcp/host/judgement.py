@@ -21,11 +21,11 @@ from kernelarc_mcp.host.events import (
 )
 from kernelarc_mcp.host.journal import Writer
 from kernelarc_mcp.host.replay import MAX_RESTARTS, counts_as_death
+from kernelarc_mcp.host.restoring import restore_owed
 from kernelarc_mcp.host.settle import append_settled, guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt
 from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.host.watching import drifted
-from kernelarc_mcp.host.workspace import restore_workspace
 
 MESSAGE: Final = 400
 """Characters of a message beside a submission."""
@@ -79,12 +79,16 @@ class Judge:
         self._process = process
 
     def recover(self) -> list[str]:
-        """Queue again what a dispatcher that is gone left unfinished; return the tickets."""
+        """Queue again what a dispatcher that is gone left unfinished; return the tickets.
+
+        Workspaces that it still had to put back are put back.
+        """
         with self.campaign.journal.writing() as writer:
             left = writer.state.judging()
             for attempt in left:
                 cut = Interrupted(cause="dispatcher_lost", detail="The dispatcher's process ended.")
                 writer.append(cut, attempt.agent, attempt.ticket)
+        restore_owed(self.campaign)
         return [attempt.ticket for attempt in left]
 
     def claim(self) -> Claim | None:
@@ -125,7 +129,7 @@ class Judge:
             if result.verdict is None:
                 return True
             self._settle(writer, claim.ticket)
-        self._restore(claim)
+        restore_owed(self.campaign)
         return False
 
     def stake(self, claim: Claim) -> float:
@@ -160,7 +164,7 @@ class Judge:
                 writer.append(moved, claim.agent, claim.ticket)
                 return
             self._settle(writer, claim.ticket)
-        self._restore(claim)
+        restore_owed(self.campaign)
 
     def interrupted(self, claim: Claim, cause: Cut, detail: str) -> None:
         """Queue a cut-off judgement again; a death after two restarts is a lost guard: REVERT.
@@ -178,7 +182,7 @@ class Judge:
             else:
                 cut = Interrupted(cause=cause, detail=detail)
                 writer.append(cut, claim.agent, claim.ticket)
-        self._restore(claim)
+        restore_owed(self.campaign)
 
     def baselined(self, plan: BaselinePlan, result: Result | None, detail: str) -> None:
         """Store what a known solution was judged like."""
@@ -253,16 +257,6 @@ class Judge:
     def _settle(self, writer: Writer, ticket: str) -> None:
         attempt: Attempt = writer.state.attempts[ticket]
         append_settled(writer, attempt, outcome(writer.state, attempt))
-
-    def _restore(self, claim: Claim) -> None:
-        """Put the branch's files back into the agent's workspace after a REVERT, and only then."""
-        with self.campaign.journal.reading() as state:
-            standing = state.agents[claim.agent]
-            reverted = state.attempts[claim.ticket].verdict == "REVERT"
-            if not (reverted and standing.restoring):
-                return
-            sources = solution_of(self.campaign, state, standing.branch).sources
-        restore_workspace(self.campaign.workspace(claim.agent), sources)
 
     def _forget_progress(self, ticket: str) -> None:
         self.campaign.journal.ledger.connection.execute(

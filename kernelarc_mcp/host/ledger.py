@@ -9,9 +9,10 @@ from typing import Final
 from filelock import FileLock
 from sqlite_utils import Database
 
-from kernelarc_mcp.host.errors import CampaignError
+from kernelarc_mcp.host.errors import CampaignError, StorageFault
 from kernelarc_mcp.host.events import Row
 from kernelarc_mcp.host.schema import KNOWN, migrations
+from kernelarc_mcp.host.storage import explained, storage_faults
 
 FILE: Final = "campaign.db"
 BUSY_SECONDS: Final = 30.0
@@ -22,8 +23,16 @@ _COLUMNS: Final = "seq, at, kind, agent, submission, body, prev_hash, hash"
 class Ledger:
     """One process's connection to a campaign's database."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        """Take over a connection to the database at `path`."""
         self.connection = connection
+        self.path = path
+        self._file = _identity(path)
+
+    @property
+    def folder(self) -> Path:
+        """Return the campaign's directory."""
+        return self.path.parent
 
     @classmethod
     def open(cls, folder: Path, *, create: bool = False) -> "Ledger":
@@ -35,22 +44,27 @@ class Ledger:
         path = folder / FILE
         if not create and not path.is_file():
             raise CampaignError(f"{folder}: no campaign here ({FILE} is missing)")
-        connection = sqlite3.connect(
-            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        with storage_faults(folder):
+            connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
         try:
-            with FileLock(folder / f"{FILE}.lock", timeout=BUSY_SECONDS):
+            with storage_faults(folder), FileLock(folder / f"{FILE}.lock", timeout=BUSY_SECONDS):
                 refuse_newer(connection)
                 connection.execute("PRAGMA journal_mode=WAL")
-                migrations.apply(Database(connection))
-            connection.execute("PRAGMA synchronous=FULL")
+                if missing_migrations(connection):
+                    migrations.apply(Database(connection))
+                connection.execute("PRAGMA synchronous=FULL")
+            return cls(connection, path)
+        except StorageFault as fault:
+            connection.close()
+            raise StorageFault(f"cannot be opened: {fault}") from fault
         except sqlite3.DatabaseError as error:
             connection.close()
             raise CampaignError(f"{path}: cannot be opened: {error}") from error
         except BaseException:
             connection.close()
             raise
-        return cls(connection)
 
     @classmethod
     def open_read_only(cls, folder: Path) -> "Ledger":
@@ -60,11 +74,12 @@ class Ledger:
             raise CampaignError(f"{folder}: no campaign here ({FILE} is missing)")
         connection = _connect_read_only(path)
         try:
-            refuse_newer(connection)
+            with storage_faults(folder):
+                refuse_newer(connection)
+            return cls(connection, path)
         except BaseException:
             connection.close()
             raise
-        return cls(connection)
 
     def close(self) -> None:
         """Close the connection."""
@@ -72,14 +87,33 @@ class Ledger:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the write lock from before the first read until everything is on disk."""
+        """Hold the write lock from before the first read until everything is on disk.
+
+        StorageFault where the file is not the campaign's any more; nothing is written then.
+        """
+        self._expect_the_same_file()
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self.connection.execute("COMMIT")
         except BaseException:
-            self.connection.rollback()
+            # A full disk may end it by itself.
+            if self.connection.in_transaction:
+                self.connection.rollback()
             raise
-        self.connection.execute("COMMIT")
+
+    def _expect_the_same_file(self) -> None:
+        # SQLite goes on writing into a file that has no name any more: all of it would be lost.
+        try:
+            there = _identity(self.path)
+        except FileNotFoundError:
+            there = None
+        if there != self._file:
+            what = "is gone" if there is None else "was replaced"
+            raise StorageFault(
+                f"{self.path} {what} since this process opened it. Nothing of this call was stored or"
+                " charged. Put it back where it was moved or removed, then start this server again"
+            )
 
     def rows_after(self, seq: int, most: int = -1) -> list[Row]:
         """Return the rows after `seq`, in order; at most that many, -1 for all."""
@@ -87,6 +121,20 @@ class Ledger:
             f"SELECT {_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT ?", [seq, most]
         )
         return [Row(*row) for row in cursor]
+
+    def row(self, seq: int) -> Row:
+        """Return one row; LookupError where there is none."""
+        found = self.connection.execute(
+            f"SELECT {_COLUMNS} FROM event WHERE seq = ?", [seq]
+        ).fetchone()
+        if found is None:
+            raise LookupError(f"there is no event row {seq}")
+        return Row(*found)
+
+    def hash_of(self, seq: int) -> str | None:
+        """Return the hash of one row, or None where there is no such row."""
+        row = self.connection.execute("SELECT hash FROM event WHERE seq = ?", [seq]).fetchone()
+        return None if row is None else str(row[0])
 
     def last_seq(self) -> int:
         """Return the number of the last row, 0 without one."""
@@ -123,21 +171,35 @@ class Ledger:
         return None if row is None else bytes(row[0])
 
 
+def missing_migrations(connection: sqlite3.Connection) -> list[str]:
+    """Return the migrations that this version would still apply, in order."""
+    return sorted(KNOWN - _applied(connection))
+
+
 def refuse_newer(connection: sqlite3.Connection) -> None:
     """Raise CampaignError where a version that knows more than this one wrote the database."""
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    if migrations.migrations_table not in tables:
-        return
-    applied = connection.execute(
-        f"SELECT name FROM {migrations.migrations_table} WHERE migration_set = ?",
-        [migrations.name],
-    )
-    unknown = sorted({row[0] for row in applied} - KNOWN)
+    unknown = sorted(_applied(connection) - KNOWN)
     if unknown:
         raise CampaignError(
             f"this campaign was written by a newer version of kernelarc-mcp (it has"
             f" {', '.join(unknown)}): use that version or a later one"
         )
+
+
+def _applied(connection: sqlite3.Connection) -> set[str]:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if migrations.migrations_table not in tables:
+        return set()
+    applied = connection.execute(
+        f"SELECT name FROM {migrations.migrations_table} WHERE migration_set = ?",
+        [migrations.name],
+    )
+    return {str(row[0]) for row in applied}
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
@@ -156,4 +218,5 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
             problem = error
             continue
         return connection
-    raise CampaignError(f"{path}: cannot be read: {problem}")
+    why = explained(path.parent, problem) or f"{path}: {problem}"
+    raise CampaignError(f"cannot be read: {why}")

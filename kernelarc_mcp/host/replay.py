@@ -46,6 +46,7 @@ from kernelarc_mcp.host.state import (
 )
 from kernelarc_mcp.host.totals import add_record, count_verdict, totals_of
 from kernelarc_mcp.host.watching import apply_calibrated, apply_watch, drifted
+from kernelarc_memory.conclusion import EVIDENCE, text_digest
 
 __all__ = ["MAX_RESTARTS", "Inconsistent", "apply", "counts_as_death", "replay"]
 
@@ -105,8 +106,7 @@ def apply(state: CampaignState, event: Event) -> None:
         case Baselined():
             _baselined(state, event, body)
         case Concluded():
-            attempt = _attempt(state, event, body.evidence)
-            expect(event, attempt.agent == event.agent, "cites another agent's submission")
+            _concluded(state, event, body)
         case (
             CalibrationAsked()
             | CalibrationDropped()
@@ -235,6 +235,21 @@ def _judging(state: CampaignState, event: Event, body: Judging) -> None:
     attempt.calibration = state.calibration
     attempt.screen = attempt.confirmation = None
     state.agents[attempt.agent].served = event.seq
+
+
+def _concluded(state: CampaignState, event: Event, body: Concluded) -> None:
+    attempt = _attempt(state, event, body.evidence)
+    expect(event, attempt.agent == event.agent, "cites another agent's submission")
+    expect(event, attempt.state == "done", f"{body.evidence} has no verdict yet")
+    if not body.summary:
+        return
+    allowed = EVIDENCE[body.conclusion_kind]
+    expect(event, attempt.verdict in allowed, f"{attempt.verdict} proves no {body.conclusion_kind}")
+    expect(event, body.position == state.used, f"{state.used} attempts were charged")
+    words = text_digest(body.summary, body.lesson)
+    said = (event.agent, body.evidence, body.conclusion_kind, words)
+    expect(event, said not in state.concluded, "the agent said it before")
+    state.concluded[said] = event.seq
 
 
 def _in_judgement(state: CampaignState, event: Event) -> Attempt:

@@ -68,12 +68,25 @@ def m004_roles_of_tokens(db: Database) -> None:
     db.conn.execute("ALTER TABLE token ADD COLUMN role TEXT NOT NULL DEFAULT 'agent'")
 
 
+@migrations()
+def m005_owed(db: Database) -> None:
+    """Keep what a transaction leaves to be done outside of the database until it is done.
+
+    From here on a row about a conclusion holds its text.
+    """
+    db.conn.execute(
+        "CREATE TABLE owed ("
+        " number INTEGER PRIMARY KEY, kind TEXT NOT NULL, agent TEXT NOT NULL, seq INTEGER NOT NULL)"
+    )
+
+
 KNOWN: Final = frozenset(
     {
         "m001_ledger",
         "m002_progress_and_tokens",
         "m003_withdrawn_records",
         "m004_roles_of_tokens",
+        "m005_owed",
     }
 )
 """Migrations this version knows; a database with others was written by a newer one."""

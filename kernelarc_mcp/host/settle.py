@@ -36,8 +36,13 @@ def guard_lost(attempt: Attempt, detail: str) -> Settled:
 
 
 def append_settled(writer: Writer, attempt: Attempt, settled: Settled) -> None:
-    """Append a verdict and, where the plateau is reached, the draft it leads to."""
+    """Append a verdict and, where the plateau is reached, the draft it leads to.
+
+    A REVERT owes its agent the branch's files.
+    """
     writer.append(settled, attempt.agent, attempt.ticket)
+    if settled.verdict == "REVERT" and writer.state.agents[attempt.agent].restoring:
+        writer.owe("workspace", attempt.agent)
     due = writer.state.draft_due
     if due:
         standing = writer.state.agents[due]

@@ -212,6 +212,8 @@ class CampaignState:
     """Record that is compared with itself before anything else is judged: it is a new one."""
     draft_due: str = ""
     """Agent that the next row must send drafting."""
+    concluded: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
+    """Agent, evidence, kind and digest of the words -> the row of the conclusion."""
 
     @property
     def campaign(self) -> Created:

@@ -12,6 +12,7 @@ log = logging.getLogger(__name__)
 
 PREVIOUS: Final = "previous"
 """Where files that differ are moved before others take their place, in numbered directories."""
+_PARTIAL: Final = ".kernelarc-partial-"
 
 
 def restore_workspace(folder: Path, sources: list[SourceFile]) -> None:
@@ -25,7 +26,8 @@ def restore_workspace(folder: Path, sources: list[SourceFile]) -> None:
 def write_workspace(folder: Path, sources: list[SourceFile]) -> list[str]:
     """Make the files in `folder` those of `sources` and return the paths that were moved away.
 
-    A file that differs is first moved to ``previous/NNN/``; files of other names stay.
+    A file that differs is first moved to ``previous/NNN/``; files of other names stay. What a process
+    that was killed had only half written is removed.
     """
     moved: list[str] = []
     keep: Path | None = None
@@ -43,6 +45,9 @@ def write_workspace(folder: Path, sources: list[SourceFile]) -> list[str]:
             moved.append(relative.as_posix())
         target.parent.mkdir(parents=True, exist_ok=True)
         _write_whole(target, data)
+    for parent in {(folder / source.path).parent for source in sources}:
+        for left in parent.glob(f"{_PARTIAL}*"):
+            left.unlink(missing_ok=True)
     return moved
 
 
@@ -75,7 +80,7 @@ def _next_previous(folder: Path) -> Path:
 
 def _write_whole(target: Path, data: bytes) -> None:
     """Write so that no reader sees half a file."""
-    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
+    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=_PARTIAL)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
     os.replace(partial, target)

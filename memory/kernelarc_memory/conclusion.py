@@ -23,6 +23,10 @@ class ConclusionRefused(ValueError):
     """A conclusion that was not stored; the message is for the agent that wrote it."""
 
 
+class NewerMemory(ValueError):
+    """A memory file that a newer version wrote."""
+
+
 class CapExceeded(ConclusionRefused):
     """A text is longer than its cap."""
 

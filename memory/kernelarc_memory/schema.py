@@ -85,3 +85,13 @@ def m002_what_decides_what_is_shown(db: Database) -> None:
         "INSERT INTO tally SELECT operator_class, device, kind, count(*) FROM conclusion"
         " GROUP BY operator_class, device, kind"
     )
+
+
+@migrations()
+def m003_written_once(db: Database) -> None:
+    """Remember the keys of what was written, so that writing it again changes nothing."""
+    db.execute("CREATE TABLE written (key TEXT PRIMARY KEY, conclusion INTEGER NOT NULL)")
+
+
+KNOWN = frozenset({"m001_conclusions", "m002_what_decides_what_is_shown", "m003_written_once"})
+"""Migrations this version knows; a file with others was written by a newer one."""

@@ -15,6 +15,7 @@ from sqlite_utils import Database
 from kernelarc_memory.conclusion import (
     Kind,
     NewConclusion,
+    NewerMemory,
     Page,
     Written,
     check,
@@ -23,7 +24,7 @@ from kernelarc_memory.conclusion import (
     text_digest,
 )
 from kernelarc_memory.retention import Retention
-from kernelarc_memory.schema import migrations
+from kernelarc_memory.schema import KNOWN, migrations
 from kernelarc_memory.search import candidates, stored_in_all
 from kernelarc_memory.select import select
 
@@ -38,7 +39,10 @@ class MemoryStore:
     """Wins and traps in one file; one per campaign, or one for several on purpose."""
 
     def __init__(self, path: Path) -> None:
-        """Open `path` and create it where it is missing; its folder must exist."""
+        """Open `path` and create it where it is missing; its folder must exist.
+
+        NewerMemory where a newer version wrote it.
+        """
         self.path = path
         self._reader: sqlite3.Connection | None = None
         self._reader_lock = threading.Lock()
@@ -46,23 +50,50 @@ class MemoryStore:
         """What SQLite says changes whenever another connection has written."""
         self._pages: dict[tuple[str, str, str, int], Page] = {}
         with self._lock(), self._connection() as db:
-            db.execute("PRAGMA journal_mode=WAL")
-            migrations.apply(db)
+            applied = {one.name for one in migrations.applied(db)}
+            if applied - KNOWN:
+                raise NewerMemory(
+                    f"{path}: this memory was written by a newer version of kernelarc-mcp (it has"
+                    f" {', '.join(sorted(applied - KNOWN))}): use that version or a later one"
+                )
+            if applied != KNOWN:
+                db.execute("PRAGMA journal_mode=WAL")
+                migrations.apply(db)
 
-    def write(self, new: NewConclusion) -> Written:
+    def write(self, new: NewConclusion, key: str = "") -> Written:
         """Store a conclusion, or count it where the same text is there already.
 
-        Raises CapExceeded, EvidenceMismatch or Malformed; then nothing is stored.
+        With a `key` it is written once, however often this is called with that key. Raises
+        CapExceeded, EvidenceMismatch or Malformed; then nothing is stored.
         """
-        (written,) = self.write_all([new])
+        (written,) = self.write_all([new], [key])
         return written
 
-    def write_all(self, conclusions: Sequence[NewConclusion]) -> list[Written]:
-        """Store conclusions one after the other in one transaction: all of them or, on a fault, none."""
+    def write_all(
+        self, conclusions: Sequence[NewConclusion], keys: Sequence[str] = ()
+    ) -> list[Written]:
+        """Store conclusions one after the other in one transaction: all of them or, on a fault, none.
+
+        `keys`, where given, are as many as the conclusions; each as in `write`.
+        """
         for new in conclusions:
             check(new)
+        named = keys or [""] * len(conclusions)
         with self._lock(), self._connection() as db, _writing(db):
-            return [_write(db, new) for new in conclusions]
+            return [_write(db, new, key) for new, key in zip(conclusions, named, strict=True)]
+
+    def find(self, key: str) -> Written:
+        """Return what was written with a key; LookupError where nothing was."""
+        with self._connection() as db:
+            found = _written(db, key)
+        if found is None:
+            raise LookupError(f"nothing was written with the key {key!r}")
+        return found
+
+    def keys(self) -> set[str]:
+        """Return the keys of all that was written with one."""
+        with self._connection() as db:
+            return {str(row[0]) for row in db.execute("SELECT key FROM written")}
 
     def read(
         self,
@@ -154,7 +185,10 @@ def _writing(db: Database) -> Iterator[None]:
     db.commit()
 
 
-def _write(db: Database, new: NewConclusion) -> Written:
+def _write(db: Database, new: NewConclusion, key: str) -> Written:
+    before = _written(db, key) if key else None
+    if before is not None:
+        return before
     digest = text_digest(new.summary, new.lesson)
     row = db.execute(
         "SELECT id, seen FROM conclusion"
@@ -168,7 +202,19 @@ def _write(db: Database, new: NewConclusion) -> Written:
         written = Written(id=row[0], merged=True, seen=row[1] + 1)
         db.execute("UPDATE conclusion SET seen = ? WHERE id = ?", [written.seen, written.id])
     _insert_proof(db, written.id, new)
+    if key:
+        db.execute("INSERT INTO written VALUES (?, ?)", [key, written.id])
     return written
+
+
+def _written(db: Database, key: str) -> Written | None:
+    """Return what was written with a key, or None."""
+    row = db.execute(
+        "SELECT c.id, c.seen FROM written AS w JOIN conclusion AS c ON c.id = w.conclusion"
+        " WHERE w.key = ?",
+        [key],
+    ).fetchone()
+    return None if row is None else Written(id=row[0], merged=True, seen=row[1])
 
 
 def _insert(db: Database, new: NewConclusion, digest: str) -> int:
