@@ -10,6 +10,7 @@ from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view, ratio_view
 from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.host.credit import lens_credit
+from kernelarc_mcp.host.errors import StorageFault
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState, RecordStep
 from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.lens_views import LensCreditView
@@ -128,8 +129,14 @@ class Report(Model):
 
 
 def read_report(folder: Path) -> Report:
-    """Read the report of the campaign in `folder`; CampaignError where there is none."""
-    campaign = open_campaign(folder)
+    """Read the report of the campaign in `folder`; CampaignError where there is none.
+
+    One that this user cannot write is only read.
+    """
+    try:
+        campaign = open_campaign(folder)
+    except StorageFault:
+        campaign = open_campaign(folder, read_only=True)
     try:
         with campaign.journal.reading() as state:
             return _report(campaign.folder, state, activity(campaign, state))

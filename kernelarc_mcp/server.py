@@ -82,9 +82,13 @@ async def _dispatch(host: Host, guard_python: str) -> None:
     while True:
         try:
             await Dispatcher(host, guard_python).run()
-        except HostError as fault:
-            log.error("judging stopped, again in %g seconds: %s", _RETRY_SECONDS, fault)
-        except Exception:
+        except Exception as error:
             # The server's boundary: a fault in judging stops no reader.
-            log.exception("judging stopped; it starts again in %g seconds", _RETRY_SECONDS)
+            fault = error
+            while isinstance(fault, ExceptionGroup) and len(fault.exceptions) == 1:
+                (fault,) = fault.exceptions
+            if isinstance(fault, HostError):
+                log.error("judging stopped, again in %g seconds: %s", _RETRY_SECONDS, fault)
+            else:
+                log.exception("judging stopped; it starts again in %g seconds", _RETRY_SECONDS)
         await anyio.sleep(_RETRY_SECONDS)

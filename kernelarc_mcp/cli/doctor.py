@@ -7,16 +7,18 @@ import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
 
+import typer
 from rich.table import Table
 
 from kernelarc_guard.lease import lock_dir
-from kernelarc_guard.model import Model
 from kernelarc_guard.problem import ProblemError, read_problem
 from kernelarc_guard.solution import SolutionError
 from kernelarc_mcp.cache import cache_root, calibration_cache
 from kernelarc_mcp.calibrations import CalibrationCache, StoredCalibration
+from kernelarc_mcp.cli.campaign_doctor import Finding, examine_campaign
 from kernelarc_mcp.cli.console import out, print_json
 from kernelarc_mcp.cli.device_locks import holders
 from kernelarc_mcp.cli.options import GuardPython, Json, guard_python, library, record_of
@@ -38,17 +40,19 @@ print(json.dumps(found))
 """
 
 
-class Finding(Model):
-    """One line of the doctor's report."""
+def doctor(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="A campaign's directory.", show_default=False),
+    ] = None,
+    guard: GuardPython = "",
+    as_json: Json = False,
+) -> None:
+    """Say what this machine offers: interpreter, compiler, torch, sandbox, device, cache.
 
-    name: str
-    state: Literal["ok", "warning", "missing"]
-    detail: str
-
-
-def doctor(guard: GuardPython = "", as_json: Json = False) -> None:
-    """Say what this machine offers: interpreter, compiler, torch, sandbox, device, cache."""
-    findings = examine(guard_python(guard))
+    With DIR say instead what is right and wrong with a campaign's directory, and what to do.
+    """
+    findings = examine(guard_python(guard)) if folder is None else examine_campaign(folder)
     if as_json:
         print_json([finding.model_dump() for finding in findings])
         return

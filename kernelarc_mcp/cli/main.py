@@ -8,6 +8,7 @@ from kernelarc_guard.problem import ProblemError
 from kernelarc_guard.solution import SolutionError
 from kernelarc_mcp import __version__
 from kernelarc_mcp.cli.agent import agent_app
+from kernelarc_mcp.cli.backup import backup, restore
 from kernelarc_mcp.cli.calibrate import calibrate
 from kernelarc_mcp.cli.connect import connect
 from kernelarc_mcp.cli.console import USER_ERROR, UserError, err, one_line
@@ -46,6 +47,8 @@ app.command()(connect)
 app.command()(status)
 app.command()(report)
 app.command()(verify)
+app.command()(backup)
+app.command()(restore)
 app.command()(evaluate)
 app.command()(calibrate)
 app.command()(score)

@@ -108,9 +108,10 @@ def create_campaign(
         journal.ledger.close()
 
 
-def open_campaign(folder: Path, clock: Clock = utc_now) -> Campaign:
+def open_campaign(folder: Path, clock: Clock = utc_now, *, read_only: bool = False) -> Campaign:
     """Open a campaign; CampaignError where there is none or it cannot be used."""
-    journal = Journal(Ledger.open(folder), clock)
+    ledger = Ledger.open_read_only(folder) if read_only else Ledger.open(folder)
+    journal = Journal(ledger, clock)
     try:
         with journal.reading() as state:
             if state.created is None:

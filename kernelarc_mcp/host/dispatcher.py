@@ -21,6 +21,7 @@ from kernelarc_mcp.host.election import (
     SeatLost,
     machine_id,
 )
+from kernelarc_mcp.host.errors import StorageFault
 from kernelarc_mcp.host.guard_client import (
     WAITING,
     GuardClient,
@@ -34,6 +35,7 @@ from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.judgement import BaselinePlan, Claim, Judge
 from kernelarc_mcp.host.profile_work import ProfileWork
 from kernelarc_mcp.host.replay import MAX_RESTARTS
+from kernelarc_mcp.host.storage import LEAST_FREE, short_of_room, storage_faults
 
 __all__ = ["CALIBRATION_SECONDS", "LOCK", "Dispatcher", "machine_id"]
 
@@ -61,11 +63,13 @@ class Dispatcher:
         poll_seconds: float = 0.1,
         retry_seconds: float = _RETRY_SECONDS,
         stopped_seconds: float = STOPPED_SECONDS,
+        least_free: int = LEAST_FREE,
     ) -> None:
         self._host = host
         self._guard_python = guard_python
         self._poll = poll_seconds
         self._retry = retry_seconds
+        self._least_free = least_free
         self._cache = str(host.folder / "cache")
         self._quarantine = ""
         """Why nothing is judged, as last said."""
@@ -82,7 +86,7 @@ class Dispatcher:
         """Wait to be elected, then judge until cancelled; who loses the seat stands again."""
         task_status.started()
         while True:
-            while not self._seat.try_take():
+            while not self._try_take():
                 await anyio.sleep(_ELECTION_SECONDS)
             _LOG.info("this process dispatches the campaign from now on")
             async with anyio.create_task_group() as group:
@@ -91,6 +95,10 @@ class Dispatcher:
                     await self._elected(until_idle=False)
                 group.cancel_scope.cancel()
             _LOG.warning("another process dispatches now: this one was stopped for a while")
+
+    def _try_take(self) -> bool:
+        with storage_faults(self._host.folder):
+            return self._seat.try_take()
 
     async def _watch_seat(self, work: anyio.CancelScope) -> None:
         """End work that nobody would take any more; whatever is written is refused anyway."""
@@ -138,6 +146,7 @@ class Dispatcher:
             profiled = await self._profiles.run_one(guard, self._noter)
             if profiled:
                 self._judge.note(self._note)
+            await self._wait_for_room()
             claim = self._judge.claim()
             if claim is not None:
                 await self._judge_claim(guard, claim)
@@ -147,6 +156,19 @@ class Dispatcher:
                 return
             else:
                 await anyio.sleep(self._poll)
+
+    async def _wait_for_room(self) -> None:
+        """Judge nothing on a disk that is all but full, and say so where that can still be said."""
+        said = False
+        while why := short_of_room(self._host.folder, self._least_free):
+            with suppress(StorageFault):
+                self._judge.note(f"Nothing is judged: {why}.")
+            if not said:
+                _LOG.error("nothing is judged: %s", why)
+            said = True
+            await anyio.sleep(self._retry)
+        if said:
+            self._judge.note(self._note)
 
     async def _until_done(
         self, step: Callable[[GuardClient], Awaitable[None]], guard: GuardClient

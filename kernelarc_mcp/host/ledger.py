@@ -171,6 +171,12 @@ class Ledger:
         return None if row is None else bytes(row[0])
 
 
+def damages(connection: sqlite3.Connection) -> list[str]:
+    """Return what SQLite finds wrong with the file's pages; empty where it is sound."""
+    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
+    return [] if found == ["ok"] else found
+
+
 def missing_migrations(connection: sqlite3.Connection) -> list[str]:
     """Return the migrations that this version would still apply, in order."""
     return sorted(KNOWN - _applied(connection))

@@ -70,19 +70,19 @@ class Shelf:
             return self.store().find(key)
 
 
-def memory_path(campaign: Campaign) -> Path:
+def memory_path(folder: Path, shared: str) -> Path:
     """Return where a campaign's memory is: its own file, else the one it shares with others.
 
     A campaign that shares a memory has no file of its own, unless it was copied: a copy takes its
     memory along, and nothing it concludes gets into the others'.
     """
-    own, shared = campaign.folder / FILE, campaign.settings.memory
+    own = folder / FILE
     return Path(shared) if shared and not own.is_file() else own
 
 
 def shelf_of(campaign: Campaign) -> Shelf:
     """Return this process's access to a campaign's memory."""
-    return _shelf(memory_path(campaign), campaign.folder)
+    return _shelf(memory_path(campaign.folder, campaign.settings.memory), campaign.folder)
 
 
 def follow_or_wait(campaign: Campaign) -> Shelf:

@@ -33,7 +33,8 @@ from kernelarc_mcp.host.events import (
 )
 from kernelarc_mcp.host.gate import refuse
 from kernelarc_mcp.host.journal import Journal
-from kernelarc_mcp.host.ledger import Ledger
+from kernelarc_mcp.host.laws import Laws
+from kernelarc_mcp.host.ledger import Ledger, damages, missing_migrations
 from kernelarc_mcp.host.moments import Moments
 from kernelarc_mcp.host.recheck import (
     Held,
@@ -48,6 +49,8 @@ from kernelarc_mcp.host.settle import guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt, CampaignState
 from kernelarc_mcp.host.submit import envelope_of, sources_of
 
+_NEEDED = frozenset({"m001_ledger", "m003_withdrawn_records"})
+"""Migrations that the derived tables must have seen to be compared."""
 _MEASURED = (Screened, Confirmed, Calibrated, Baselined, Remeasured, Canary, SpreadUpdated)
 """Rows that may hold a lease."""
 
@@ -69,6 +72,13 @@ def verify(folder: Path) -> list[str]:
 def _verify(folder: Path, ledger: Ledger) -> list[str]:
     # One moment's view: a campaign may be verified while it runs.
     ledger.connection.execute("BEGIN")
+    damage = [f"campaign.db: {line}" for line in damages(ledger.connection)]
+    if damage:
+        return damage
+    older = _NEEDED.intersection(missing_migrations(ledger.connection))
+    if older:
+        what = ", ".join(sorted(older))
+        return [f"an older version wrote it ({what} is missing): `status` brings it up to date"]
     rows = ledger.rows_after(-1)
     if not rows:
         return ["the ledger has no rows"]
@@ -111,6 +121,7 @@ class _Replay:
         self._folder = folder
         self._ledger = ledger
         self._moments = Moments()
+        self._laws = Laws()
         self._gate: dict[str, Settled | None] = {}
         self._campaign: Campaign | None = None
 
@@ -126,7 +137,9 @@ class _Replay:
                 self.findings.append(text if where in text else f"{where}: {text}")
                 return
             self._after(event)
+            self._laws.note(event)
         self.complete = True
+        self.findings += self._laws.broken(self.state)
 
     def _find(self, event: Event, findings: list[str]) -> None:
         self.findings += [f"event row {event.seq}: {found}" for found in findings]
