@@ -23,6 +23,8 @@ from kernelarc_mcp.web.rates import BURST_SECONDS, RATE, Rates
 from kernelarc_mcp.web.sessions import Sessions
 
 PATH = front.MCP
+_WAITING = 1024
+"""Connections that the kernel keeps until they are accepted."""
 _GRACE = 2
 """Seconds a stop waits for what is open; streams are ended before, in half of it."""
 
@@ -68,6 +70,7 @@ async def serve_http(
         config = uvicorn.Config(
             entrance,
             http=watched_by(connections),
+            backlog=connections.backlog,
             ws="none",
             proxy_headers=False,
             # Its lines hold paths as clients send them, tokens in queries too.
@@ -90,6 +93,12 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, entrance: Front) -> None:
         super().__init__(config)
         self._entrance = entrance
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or []:
+            # The loop accepts few in one go; those that wait for their turn need not come again.
+            listening.listen(_WAITING)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         ending = asyncio.get_running_loop().call_later(_GRACE / 2, self._entrance.end_streams)
@@ -152,7 +161,7 @@ def _listen(address: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address, port))
-        listening.listen(128)
+        listening.listen(_WAITING)
     except OSError as error:
         listening.close()
         raise CannotListen(f"cannot listen on {address}:{port}: {error.strerror}") from error

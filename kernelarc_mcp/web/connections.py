@@ -12,6 +12,7 @@ from kernelarc_mcp.web.tallies import Tallies
 
 MOST: Final = 1000
 """Connections open at once, where the process may have twice as many descriptors."""
+_BACKLOG: Final = 128
 
 Client = tuple[str, int]
 
@@ -27,7 +28,13 @@ class Connections:
         """Allow `head_seconds` for a request's head; without `most`, half the process's descriptors."""
         self._tallies = tallies
         self._seconds = head_seconds
-        self._most = most or min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = most or min(MOST, descriptors // 2)
+        self.backlog = max(8, min(_BACKLOG, descriptors // 8))
+        """Connections to accept in one go: they take descriptors before they can be counted here.
+
+        Where none is left asyncio accepts nothing for seconds.
+        """
         self._open: dict[Client, _Watched] = {}
         # In the order in which they began to wait; strangers make room first.
         self._strangers: dict[Client, None] = {}

@@ -272,6 +272,7 @@ def test_slow_requests_are_ended_in_time_and_hold_nobody_up(
                 asked = time.monotonic()
                 assert here.board_as("ada", http)["problem"] == "doubling"
                 slowest = max(slowest, time.monotonic() - asked)
+                ended.wait(0.2)  # An honest client keeps to the rate.
             assert all_of(silent[0]) == b""
             assert all_of(dripping_heads[0]) == b""
             answers = [all_of(connection) for connection in dripping_bodies]
@@ -330,6 +331,8 @@ def test_connections_beyond_the_limit_make_room_for_new_ones(
             assert narrow.board_as("ada", http)["problem"] == "doubling"
         assert narrow.descriptors() < 200
         assert narrow.refused("connections") >= 200
+    # Had it run out of descriptors, it would have accepted nobody for seconds.
+    assert "out of system resource" not in "".join(narrow.lines)
 
 
 def test_a_thousand_sessions_of_one_agent_leave_few_and_disturb_nobody(
