@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from kernelarc_guard import compile_job
+from kernelarc_guard.cache_limit import LOCKS, WORK, prune_sometimes, remove_left_over, used
 from kernelarc_guard.languages import absent
 from kernelarc_guard.protocol import BuildMessage
 from kernelarc_guard.recipes import (
@@ -114,6 +115,9 @@ def _place_python(solution: Solution, cache_dir: Path, seconds: float, started: 
         if not cached:
             with _new_entry(cache_dir, final) as work:
                 _write_sources(work, solution)
+        used(final)
+    if not cached:
+        prune_sometimes(cache_dir)
     took = time.monotonic() - started
     return Built(root / solution.entry_file, root, digest, [], took, cached)
 
@@ -129,6 +133,9 @@ def _build_native(
         if not cached:
             with _new_entry(cache_dir, final) as work:
                 _compile(solution, work, recipe, limits)
+        used(final)
+    if not cached:
+        prune_sometimes(cache_dir)
     binary = hashlib.sha256((final / BINARY).read_bytes()).hexdigest()
     return Built(
         entry=final / BINARY,
@@ -217,7 +224,7 @@ def _run_job(job: dict[str, Any], sandbox: Sandbox, work: Path) -> dict[str, Any
 @contextmanager
 def _locked(cache_dir: Path, key: str, seconds: float) -> Iterator[None]:
     """Hold the lock of one entry, so that only one process builds it."""
-    locks = cache_dir / "locks"
+    locks = cache_dir / LOCKS
     locks.mkdir(exist_ok=True)
     try:
         with FileLock(locks / f"{key}.lock", timeout=seconds + _GRACE_SECONDS):
@@ -231,7 +238,8 @@ def _locked(cache_dir: Path, key: str, seconds: float) -> Iterator[None]:
 @contextmanager
 def _new_entry(cache_dir: Path, final: Path) -> Iterator[Path]:
     """Give a folder that becomes the cache's entry as a whole, or not at all."""
-    with tempfile.TemporaryDirectory(prefix="work-", dir=cache_dir) as temporary:
+    remove_left_over(cache_dir, final.name)
+    with tempfile.TemporaryDirectory(prefix=f"{WORK}{final.name}-", dir=cache_dir) as temporary:
         work = Path(temporary) / "entry"
         work.mkdir()
         yield work
