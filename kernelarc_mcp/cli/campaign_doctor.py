@@ -60,7 +60,7 @@ def _bad(name: str, detail: str) -> Finding:
 def _directory(folder: Path) -> Finding:
     if not folder.is_dir():
         return _bad("directory", f"{folder}: no such directory")
-    fine = os.access(folder, os.W_OK | os.X_OK)
+    fine = os.access(folder, os.W_OK | os.X_OK, effective_ids=True)
     said = f"{folder}: {owner_of(folder)}"
     more = "; not writable for this user: reading works, serve it as its owner or from a copy"
     return Finding(

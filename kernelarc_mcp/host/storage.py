@@ -50,7 +50,11 @@ def explained(folder: Path, error: sqlite3.Error, file: str = CAMPAIGN) -> str:
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
             return not_writable(folder)
         case sqlite3.SQLITE_CANTOPEN:
-            return not_writable(folder) if not os.access(folder, os.W_OK) else _failed(folder, name)
+            return (
+                not_writable(folder)
+                if not os.access(folder, os.W_OK, effective_ids=True)
+                else _failed(folder, name)
+            )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return damaged(folder, str(error), file)
         case sqlite3.SQLITE_IOERR:
