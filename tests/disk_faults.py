@@ -84,7 +84,7 @@ def wrong_owner(folder: Path) -> dict[str, object]:
         host.close()
     except HostError as error:
         told = f"{type(error).__name__}: {error}"
-    found = {"told": told, "verify": verify(folder), "doctor": trouble(folder)}
+    found: dict[str, object] = {"told": told, "verify": verify(folder), "doctor": trouble(folder)}
     os.seteuid(0)
     return found
 
