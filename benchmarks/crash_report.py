@@ -6,6 +6,7 @@ from typing import Any, Final
 
 _CHARGE: Final = ("submit", "cancel")
 _SETTLE: Final = ("screened", "stake", "confirmed", "interrupted")
+_FOUND: Final = "## What was found"
 _TIERS: Final = {
     "ledger": "Ledger and dispatcher, the guard a stand-in that imports no torch",
     "stack": "Full stack: HTTP server, stdio servers, four clients, the real guard on the CPU",
@@ -38,6 +39,10 @@ def write_report(lines: list[dict[str, Any]], out: Path | None) -> int:
     text += _statements(kills, ends)
     text += ["", *(f"* wrong: {one}" for one in wrong)]
     page = "\n".join(text).rstrip() + "\n"
+    before = out.read_text(encoding="utf-8") if out is not None and out.exists() else ""
+    if _FOUND in before:
+        # Written by hand; it stays.
+        page += "\n" + before[before.index(_FOUND) :]
     print(page)
     if out is not None:
         out.write_text(page, encoding="utf-8")
