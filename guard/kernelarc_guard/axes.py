@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator
 
+from kernelarc_guard import pyast
 from kernelarc_guard.model import Model
 
 MAX_EXTENT: Final = 2**48
@@ -76,7 +77,9 @@ def evaluate(expression: str, axes: Mapping[str, int]) -> int:
 
 def _parsed(expression: str) -> ast.expr:
     try:
-        tree = ast.parse(expression.strip(), mode="eval").body
+        read = pyast.tree_of(expression.strip(), "eval")
+        assert isinstance(read, ast.Expression)
+        tree = read.body
         for node in ast.walk(tree):
             _check(node, expression)
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:

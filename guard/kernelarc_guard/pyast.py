@@ -2,8 +2,14 @@
 
 import ast
 import io
+import threading
 import tokenize
 import warnings
+from typing import Final, Literal
+
+_ONE_AT_A_TIME: Final = threading.RLock()
+"""Python 3.11 may fail with a SystemError where two threads make syntax trees at once; and what is
+said of warnings is said for the whole process."""
 
 
 class NotPython(ValueError):
@@ -16,16 +22,24 @@ class NotPython(ValueError):
         self.message = message
 
 
+def tree_of(source: str | bytes, mode: Literal["exec", "eval"] = "exec") -> ast.AST:
+    """Parse as `ast.parse` does, in one thread at a time; raises what it raises."""
+    with _ONE_AT_A_TIME:
+        return ast.parse(source, mode=mode)
+
+
 def parse(source: str) -> ast.Module:
     """Parse the text of a Python file as the interpreter reads that file in UTF-8.
 
     That is not always what the text says: its first lines may declare an encoding. Raises NotPython.
     """
     try:
-        with warnings.catch_warnings():
+        with _ONE_AT_A_TIME, warnings.catch_warnings():
             # A dubious escape in somebody's string is not our caller's business.
             warnings.simplefilter("ignore")
-            return ast.parse(source.encode())
+            tree = tree_of(source.encode())
+            assert isinstance(tree, ast.Module)
+            return tree
     except SyntaxError as error:
         raise NotPython(error.lineno or 1, error.msg) from None
     except (ValueError, LookupError, RecursionError, MemoryError) as error:
@@ -39,7 +53,7 @@ def as_read(source: str) -> str:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         if encoding.startswith("utf-8"):
             return source
-        with warnings.catch_warnings():
+        with _ONE_AT_A_TIME, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return data.decode(encoding)
     except (SyntaxError, UnicodeError, LookupError) as error:

@@ -19,9 +19,12 @@ def usage(
     ],
     client: Annotated[str, typer.Option("--client", help="Such as claude or codex.")] = "",
     input_tokens: Annotated[
-        int | None, typer.Option("--input-tokens", help="Leave out what the client did not say.")
+        int | None,
+        typer.Option("--input-tokens", help="Tokens read; leave out what the client did not say."),
     ] = None,
-    output_tokens: Annotated[int | None, typer.Option("--output-tokens")] = None,
+    output_tokens: Annotated[
+        int | None, typer.Option("--output-tokens", help="Tokens written; likewise.")
+    ] = None,
     cost: Annotated[
         float | None, typer.Option("--cost", help="US dollars; leave it out where not known.")
     ] = None,

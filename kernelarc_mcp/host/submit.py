@@ -1,6 +1,5 @@
 """Making an attempt: one transaction that charges it and, where the host can, rejects it."""
 
-import threading
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
@@ -19,8 +18,6 @@ from kernelarc_mcp.host.plateau import first_lens
 from kernelarc_mcp.host.settle import append_settled
 from kernelarc_mcp.host.state import Attempt, CampaignState
 
-_ONE_AT_A_TIME: Final = threading.Lock()
-"""Python 3.11 fails with a SystemError where two threads parse sources at once."""
 MAX_SUMMARY: Final = 300
 MAX_WORD: Final = 120
 MAX_FLAGS: Final = 64
@@ -72,11 +69,6 @@ def register(writer: Writer, agent: str) -> None:
 
 def submit(campaign: Campaign, agent: str, candidate: Candidate) -> Ticket:
     """Charge an attempt and queue it, or settle it at once where the host's gate refuses it."""
-    with _ONE_AT_A_TIME:
-        return _submit(campaign, agent, candidate)
-
-
-def _submit(campaign: Campaign, agent: str, candidate: Candidate) -> Ticket:
     definition = campaign.problem.definition
     arguments = len(definition.inputs) + len(definition.outputs)
     proposal, contents = _proposal(candidate, arguments)
