@@ -80,7 +80,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.report:
         lines = [json.loads(line) for line in asked.report.read_text().splitlines()]
-        end = next((one for one in lines if "verified" in one), {})
+        end: dict[str, Any] = next((one for one in lines if "verified" in one), {})
         text, wrong = report([Sample(**one) for one in lines if "server" in one], end)
         print(text)
         if asked.write:
