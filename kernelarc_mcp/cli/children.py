@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +17,36 @@ _URL = re.compile(r"http://\S+/mcp\b")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _LOOK_SECONDS = 0.1
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(SystemExit):
+    """A signal asked this process to end; its status is the shell's for that signal."""
+
+    def __init__(self, number: int) -> None:
+        """Keep which it was."""
+        super().__init__(128 + number)
+        self.name = signal.Signals(number).name
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Raise Stopped inside at SIGTERM and SIGHUP, as Ctrl-C raises, so that children are ended.
+
+    Only the main thread may enter it. While things are being ended a further signal changes nothing.
+    """
+
+    def stop(number: int, _: object) -> None:
+        for one in _ENDING:
+            signal.signal(one, signal.SIG_IGN)
+        raise Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Child:

@@ -13,7 +13,7 @@ import typer
 from kernelarc_guard.decide import Parameters
 from kernelarc_guard.problem import read_problem
 from kernelarc_guard.protocol import Schedule
-from kernelarc_mcp.cli.children import Child, start_server
+from kernelarc_mcp.cli.children import Child, Stopped, start_server, stopped_by_signals
 from kernelarc_mcp.cli.console import UserError, out
 from kernelarc_mcp.cli.live import Live
 from kernelarc_mcp.cli.new import create_campaign, settings_from
@@ -78,7 +78,17 @@ def demo(
     )
     tokens = create_campaign(target, read, settings)
     out.print(f"Campaign {target}: {problem}, {len(AGENTS)} agents, {attempts} attempts each")
-    failed = _run(target, tokens, python, attempts, seconds, seed)
+    try:
+        with stopped_by_signals():
+            failed = _run(target, tokens, python, attempts, seconds, seed)
+    except (KeyboardInterrupt, Stopped) as ended:
+        why = "Ctrl-C" if isinstance(ended, KeyboardInterrupt) else ended.name
+        out.print(
+            f"Stopped by {why}; server and clients have ended, nothing is lost."
+            f" Campaign directory: {target.resolve()}",
+            markup=False,
+        )
+        raise
     print_summary(read_report(target))
     problems = check(target)
     for line in problems:
@@ -105,7 +115,7 @@ def _run(
     deadline = time.monotonic() + _FIRST_SECONDS if seconds else math.inf
     counting = False
     with ExitStack() as stack:
-        server, url = start_server(folder, python, logs / "server.log")
+        server, url = start_server(folder, python, logs / "server.out")
         stack.enter_context(server)
         out.print(f"Serving at {url}")
         live = Live(folder)

@@ -1,5 +1,7 @@
 """A campaign's report as tables."""
 
+import math
+
 from rich.markup import escape
 from rich.table import Table
 
@@ -118,16 +120,16 @@ def print_lenses(report: Report) -> None:
     rows = [row for row in report.lenses if row.attempts]
     if not rows:
         return
-    table = Table("lens", "attempts", "KEEPs", "gain", "per attempt", "per device second")
+    table = Table("lens", "attempts", "KEEPs", "its KEEPs together", "each attempt", "device s")
     for row in rows:
-        each, second = row.gain_per_attempt, row.gain_per_device_second
+        each = row.gain_per_attempt
         table.add_row(
             row.lens,
             str(row.attempts),
             str(row.keeps),
-            f"{row.gain_percent:.2f} %",
-            "" if each is None else f"{each:.2f} %",
-            "" if second is None else f"{second:.3f} %",
+            f"{math.exp(row.gain_percent / 100):.3f}x" if row.keeps else "",
+            "" if each is None or not row.keeps else f"{math.exp(each / 100):.4f}x",
+            f"{row.device_seconds:.1f}",
         )
     out.print(table)
 

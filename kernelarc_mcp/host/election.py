@@ -22,6 +22,7 @@ HOLDER: Final = "dispatcher.json"
 STOPPED_SECONDS: Final = 10.0
 """How long a holder may be seen stopped (SIGSTOP, Ctrl-Z) before another process takes its seat."""
 _STOPPED_STATES: Final = ("T", "t")
+_ENDED_STATES: Final = ("Z", "X")
 
 
 class SeatLost(Exception):
@@ -35,6 +36,14 @@ class Holder(Model):
     machine: str
     started: int
     """When the process started, in the kernel's ticks since boot: numbers of processes come again."""
+
+    @property
+    def gone(self) -> bool:
+        """Say whether it was a process of this machine that has ended."""
+        if self.machine != machine_id():
+            return False
+        stat = _stat_of(self.process)
+        return stat is None or stat[0] in _ENDED_STATES or stat[1] != self.started
 
     @property
     def suspended(self) -> bool:

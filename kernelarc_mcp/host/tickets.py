@@ -6,6 +6,7 @@ from kernelarc_mcp.host.advice import after_verdict
 from kernelarc_mcp.host.board_parts import ratio_view
 from kernelarc_mcp.host.budget import directive
 from kernelarc_mcp.host.campaign import Campaign
+from kernelarc_mcp.host.election import holder_of
 from kernelarc_mcp.host.errors import NotAllowed, NotYours, UnknownAgent, UnknownTicket
 from kernelarc_mcp.host.events import SEED, Settled
 from kernelarc_mcp.host.onlookers import ONLOOKER, any_attempt, outside_view
@@ -177,6 +178,13 @@ def noted(campaign: Campaign) -> str:
 
 def activity(campaign: Campaign, state: CampaignState) -> list[str]:
     """Return what the device is doing, a line for each thing; empty where it does nothing."""
+    holder = holder_of(campaign.folder)
+    if state.unsettled and (holder is None or holder.gone):
+        # What is noted, and how far a judgement had come, is of a process that is no more.
+        return [
+            f"No server works on this campaign: {len(state.unsettled)} submissions wait for one;"
+            f" `kernelarc-mcp serve {campaign.folder}` goes on."
+        ]
     lines = [noted(campaign)]
     for attempt in state.judging():
         stage, percent, message = _progress(campaign, attempt)

@@ -190,3 +190,15 @@ def test_doctor_names_what_is_missing(run: Run, tmp_path: Path) -> None:
     assert found["sandbox"]["state"] == "missing"
     assert found["sandbox"]["detail"] == "unknown: the guard python does not run"
     assert {"python", "C++ compiler", "cores", "device locks", "cache"} <= set(found)
+
+
+def test_status_says_when_no_server_works_on_what_is_queued(run: Run, place: Place) -> None:
+    assert "No server works" not in run("status", str(place.folder))[1]
+    host = Host.open(place.folder)
+    try:
+        host.register("ada")
+        host.submit("ada", source=KERNEL)
+    finally:
+        host.close()
+    said = " ".join(run("status", str(place.folder))[1].split())
+    assert "No server works on this campaign: 1 submissions wait for one" in said

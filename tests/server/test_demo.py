@@ -1,5 +1,7 @@
 """The demo's processes: started, followed, and all gone when it ends."""
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -45,11 +47,38 @@ def test_a_demo_cut_short_leaves_a_sound_campaign_and_no_process(tmp_path: Path)
     assert "verify: every counter and verdict recomputed" in ended.stdout
     assert str(folder) in ended.stdout.strip().splitlines()[-1]
     assert _processes_naming(str(folder)) == []
-    assert {path.name for path in (folder / "logs").iterdir()} == {
+    assert {path.name for path in (folder / "logs").glob("[!.]*")} == {
         "server.log",
+        "server.out",
+        "verdicts.log",
         "agent-1.log",
         "agent-2.log",
     }
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_demo_that_is_told_to_end_ends_its_processes_and_says_where_the_campaign_is(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "demo"
+    process = subprocess.Popen(
+        [*COMMAND, "demo", "--dir", str(folder), *_guard(tmp_path)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "calibrating: " in line:
+            break
+    process.send_signal(number)
+    said = process.communicate(timeout=300)[0]
+    assert "Stopped by" in said and str(folder) in "".join(said.split()), said
+    assert "Traceback" not in said
+    assert process.returncode == 128 + number
+    assert _processes_naming(str(folder)) == []
 
 
 def test_a_demo_that_reaches_no_verdict_says_so_and_fails(
