@@ -19,8 +19,9 @@ from kernelarc_mcp.connecting.door import (
     HttpDoor,
     stdio_door,
 )
-from kernelarc_mcp.connecting.files import printed, written
+from kernelarc_mcp.connecting.files import LEFT_ALONE, printed, written
 from kernelarc_mcp.connecting.forms import Client, Era, Form, form_for
+from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.host import Host
 
 NOT_CONNECTED = 1
@@ -85,8 +86,9 @@ def connect(
     if isinstance(door, HttpDoor) and not token:
         err.print(
             f"Not tried: {TOKEN_VARIABLE} is not set. `new` printed a token for each agent and "
-            f"`kernelarc-mcp agent add {folder} NAME` makes another; export it here and where the "
-            "client is started, then run this again.",
+            f"`kernelarc-mcp agent add {folder} NAME` makes another (for a new agent with --attempts N, "
+            "where there is no pool); export it here and where the client is started, then run this "
+            "again.",
             markup=False,
         )
         raise typer.Exit(NOT_CONNECTED)
@@ -105,7 +107,10 @@ def _write(form: Form, project: Path) -> None:
     except CannotChange as error:
         raise UserError(str(error)) from None
     for path, state in done:
-        out.print(f"{state:<9}  {path}", markup=False)
+        out.print(f"{state:<10}  {path}", markup=False)
+        if state == LEFT_ALONE:
+            loop = data_dir("clients") / "skill" / "loop.md"
+            err.print(f"{path} is yours: add what {loop} says to it by hand.", markup=False)
 
 
 def _try(door: Door, token: str, agent: str, era: Era) -> None:

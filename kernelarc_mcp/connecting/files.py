@@ -3,9 +3,13 @@
 import os
 import tempfile
 from pathlib import Path
+from typing import Final
 
-from kernelarc_mcp.connecting.changes import CannotChange, Change
+from kernelarc_mcp.connecting.changes import CannotChange, Change, FirstText
 from kernelarc_mcp.connecting.forms import Form
+
+LEFT_ALONE: Final = "left alone"
+"""What became of a file that is the user's and has another text than ours."""
 
 
 def printed(form: Form) -> tuple[str, str]:
@@ -31,9 +35,15 @@ def written(form: Form, project: Path) -> list[tuple[Path, str]]:
     for target, before, after in plan:
         if before != after:
             _replace(target, after)
-        state = "unchanged" if before == after else "changed" if before else "written"
-        done.append((target, state))
+        done.append((target, _became(before, after, wanted[str(target.relative_to(project))])))
     return done
+
+
+def _became(before: str, after: str, changes: list[Change]) -> str:
+    if before != after:
+        return "changed" if before else "written"
+    theirs = [one for one in changes if isinstance(one, FirstText) and one.text != before]
+    return LEFT_ALONE if theirs else "unchanged"
 
 
 def _changed(text: str, changes: list[Change]) -> str:

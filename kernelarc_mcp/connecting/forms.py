@@ -15,7 +15,7 @@ from kernelarc_mcp.connecting.changes import (
 )
 from kernelarc_mcp.connecting.changes import WholeFile as Whole
 from kernelarc_mcp.connecting.door import SERVER, TOKEN_VARIABLE, Door, HttpDoor, StdioDoor
-from kernelarc_mcp.skill import agents_text, skill_text
+from kernelarc_mcp.skill import loop_text, skill_text
 
 Client = Literal["claude", "codex", "gemini", "cursor", "vscode", "json"]
 Era = Literal["auto", "legacy"]
@@ -166,7 +166,7 @@ def _json(door: Door) -> Form:
     return Form(
         [
             JsonEntry("mcp.json", ("mcpServers", SERVER), entry),
-            FirstText("AGENTS.md", agents_text()),
+            FirstText("AGENTS.md", loop_text()),
         ],
         [
             "The form most clients read. Give a call at least 60 s; where your client does not fill "

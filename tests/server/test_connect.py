@@ -277,7 +277,8 @@ def test_a_json_file_that_would_lose_something_is_refused_and_nothing_is_written
 
 def test_a_users_own_agents_file_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("mine\n")
-    written(form_for("json", STDIO), tmp_path)
+    states = {path.name: state for path, state in written(form_for("json", STDIO), tmp_path)}
+    assert states["AGENTS.md"] == "left alone"
     assert (tmp_path / "AGENTS.md").read_text() == "mine\n"
 
 
