@@ -12,6 +12,7 @@ import torch
 from kernelarc_guard.definition import Definition, TensorSpec
 from kernelarc_guard.draw import draw
 from kernelarc_guard.dtypes import stored_shape, torch_dtype
+from kernelarc_guard.key_cache import is_packed, packed_keys
 from kernelarc_guard.reference import FAILURES, load_reference, one_line
 from kernelarc_guard.tensorfile import find_file, load_tensor
 from kernelarc_guard.workload import RANDOM, InputSpec, Workload
@@ -75,6 +76,8 @@ def _one(
             raise ValueError(f"{source.path}: the problem was not read from a folder")
         return load_tensor(find_file(Path(folder), source.path), source.tensor_key)
     spec = definition.inputs[name]
+    if is_packed(definition, name):
+        return packed_keys(spec.dtype, shape, generator)
     if shape is None:
         drawn: Scalar = draw(name, spec, (), generator).item()
         return drawn

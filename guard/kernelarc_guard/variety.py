@@ -15,6 +15,7 @@ from kernelarc_guard.distributions import GENTLE, changed, kinds_for
 from kernelarc_guard.draw import freedom
 from kernelarc_guard.dtypes import is_float, torch_dtype
 from kernelarc_guard.inputs import Value
+from kernelarc_guard.key_cache import is_packed
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.rewriting import distinct
 from kernelarc_guard.workload import RANDOM, Workload
@@ -80,6 +81,7 @@ class Variety:
             elif source == "random" and not is_float(value.dtype):
                 # Packed float4 has no order to skew, masks of bool have a meaning.
                 plain = value.dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
+                plain = plain and not is_packed(definition, name)
                 allowed[name] = ("edge",) if plain and not tied else ()
             elif source == "random":
                 spec = definition.inputs[name]
