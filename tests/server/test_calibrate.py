@@ -171,7 +171,7 @@ def test_a_campaign_is_calibrated_again_by_hand(run: Run, problem: Path, tmp_pat
     again = ("calibrate", folder, "--nurseries", "3", "--pairs", "2", "--guard-python", guard)
     document = json.loads(run(*again, "--json")[1])
     assert document["calibration"]["nurseries"] == [2, 2, 2]
-    report = json.loads(run("report", folder, "--json")[1])
+    report = json.loads(run("status", folder, "--json")[1])
     assert report["calibration_view"]["nurseries"] == 3
     assert "days old" in report["calibration_view"]["warnings"][0]
     assert "Calibration of 2026" in run("status", folder)[1]
