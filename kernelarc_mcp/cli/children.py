@@ -106,9 +106,13 @@ def start_server(folder: Path, guard_python: str, log: Path) -> tuple[Child, str
         "server", [*command, "--http", "127.0.0.1:0", "--guard-python", guard_python], log
     )
     deadline = time.monotonic() + _START_SECONDS
-    while server.status is None and time.monotonic() < deadline:
-        if found := _URL.search(server.written()):
-            return server, found.group()
-        time.sleep(_LOOK_SECONDS)
+    try:
+        while server.status is None and time.monotonic() < deadline:
+            if found := _URL.search(server.written()):
+                return server, found.group()
+            time.sleep(_LOOK_SECONDS)
+    except BaseException:  # told to end: nobody else knows this process yet
+        server.stop()
+        raise
     server.stop()
     raise UserError(f"the server did not start: {server.last_line()} (see {log})")
