@@ -165,10 +165,7 @@ def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
         records=[record_report(step) for step in state.records],
         agents=[agent_report(state, agent) for agent in state.agents.values()],
         lenses=lens_credit(state),
-        baselines=[
-            BaselineReport(name=known.name, speedup=known.speedup, detail=known.detail)
-            for known in state.baselines
-        ],
+        baselines=baseline_reports(state),
         wealth=dict(state.wealth),
         calibration=state.calibration,
         calibration_view=campaign_calibration(state, datetime.now(UTC).isoformat()),
@@ -179,6 +176,14 @@ def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
         cost=sum(attempt.proposal.cost or 0.0 for attempt in attempts),
         submissions=[submission_report(attempt) for attempt in attempts],
     )
+
+
+def baseline_reports(state: CampaignState) -> list[BaselineReport]:
+    """Return the lines to beat that were judged."""
+    return [
+        BaselineReport(name=known.name, speedup=known.speedup, detail=known.detail)
+        for known in state.baselines
+    ]
 
 
 def record_report(step: RecordStep) -> RecordReport:

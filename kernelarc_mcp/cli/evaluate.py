@@ -9,12 +9,13 @@ import typer
 from rich.table import Table
 
 from kernelarc_guard.problem import read_documents
-from kernelarc_guard.protocol import Progress, Schedule, WorkloadReport
+from kernelarc_guard.protocol import Progress, Schedule
 from kernelarc_guard.solution import (
     Solution,
     SolutionError,
     read_solution,
 )
+from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
 from kernelarc_mcp.cli.console import UserError, err, out, print_json
@@ -143,7 +144,7 @@ def _show(evaluation: Evaluation) -> None:
     table = Table("workload", "state", "record us", "candidate us", "largest error")
     for workload in evaluation.workloads:
         table.add_row(
-            _named(workload),
+            axes_in_words(workload.axes, workload.uuid),
             workload.reason or workload.state,
             _number(workload.record_us),
             _number(workload.candidate_us),
@@ -156,11 +157,6 @@ def _show(evaluation: Evaluation) -> None:
         out.print(f"warning: {warning}", markup=False)
     protection = ", ".join(f"{key}: {value}" for key, value in evaluation.protection.items())
     out.print(f"protection: {protection or 'nothing ran'}", markup=False)
-
-
-def _named(workload: WorkloadReport) -> str:
-    """Return a workload's axes, which say more than its uuid; that where it has none."""
-    return " ".join(f"{name}={size}" for name, size in workload.axes.items()) or workload.uuid
 
 
 def _number(value: float | None) -> str:

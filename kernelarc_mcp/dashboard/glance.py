@@ -6,6 +6,7 @@ from typing import Final
 
 from kernelarc_guard.model import Model
 from kernelarc_guard.reasons import REASONS
+from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.dashboard.curve import Curve
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view
 from kernelarc_mcp.host.campaign import Campaign
@@ -20,6 +21,7 @@ from kernelarc_mcp.report import (
     BaselineReport,
     RecordReport,
     agent_report,
+    baseline_reports,
     record_report,
 )
 from kernelarc_mcp.views import CalibrationView, CanariesView, ConclusionView
@@ -126,10 +128,7 @@ def glance(campaign: Campaign, state: CampaignState, curve: Curve) -> Glance:
         records_in_all=len(state.records),
         agents=[agent_report(state, agent) for agent in state.agents.values()],
         lenses=lens_credit(state),
-        baselines=[
-            BaselineReport(name=known.name, speedup=known.speedup, detail=known.detail)
-            for known in state.baselines
-        ],
+        baselines=baseline_reports(state),
         calibration=campaign_calibration(state, campaign.journal.now()),
         canaries=canaries_view(state),
         quarantined=state.quarantined,
@@ -175,14 +174,11 @@ def _row(attempt: Attempt) -> StreamRow:
 
 def _workloads(campaign: Campaign, state: CampaignState) -> list[WorkloadBar]:
     seed, record = state.records[0].microseconds, state.record.microseconds
-    bars = []
-    for workload in campaign.problem.workloads:
-        named = " ".join(f"{name}={size}" for name, size in workload.axes.items())
-        bars.append(
-            WorkloadBar(
-                name=named or workload.uuid,
-                record_us=record.get(workload.uuid),
-                seed_us=seed.get(workload.uuid),
-            )
+    return [
+        WorkloadBar(
+            name=axes_in_words(workload.axes, workload.uuid),
+            record_us=record.get(workload.uuid),
+            seed_us=seed.get(workload.uuid),
         )
-    return bars
+        for workload in campaign.problem.workloads
+    ]

@@ -2,6 +2,7 @@
 
 from kernelarc_guard.protocol import WorkloadReport
 from kernelarc_guard.reasons import REASONS
+from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.exporting.candidates import Candidates, Judged
 
 
@@ -74,7 +75,7 @@ def readme(found: Candidates, candidate: Judged, *, tested: bool) -> str:
 
 
 def _row(report: WorkloadReport) -> tuple[str, ...]:
-    axes = " ".join(f"{name}={size}" for name, size in report.axes.items()) or report.uuid
+    axes = axes_in_words(report.axes, report.uuid)
     if report.reason:
         return axes, "", report.reason, _number(report.max_absolute_error)
     return (

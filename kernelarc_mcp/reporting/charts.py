@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.reporting.document import Document, WorkloadRow
 from kernelarc_mcp.reporting.progress import Point
 
@@ -96,7 +97,7 @@ def workload_bars(rows: Sequence[WorkloadRow]) -> Options:
 
 def axes_of(row: WorkloadRow) -> str:
     """Return a workload's axes in words, its uuid where it has none."""
-    return " ".join(f"{name}={size}" for name, size in row.axes.items()) or row.uuid
+    return axes_in_words(row.axes, row.uuid)
 
 
 def _place(point: Point, key: str) -> float:
