@@ -87,6 +87,14 @@ def judge_all(folder: Path, guard: str) -> None:
         host.close()
 
 
+def silent_guard(folder: Path) -> str:
+    """Return a guard interpreter that reads its requests and never answers: all stays queued."""
+    script = folder / "silent-guard"
+    script.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    script.chmod(0o755)
+    return str(script)
+
+
 def scripted_guard(folder: Path, program: str = "scripted_guard") -> str:
     """Return an executable that takes the place of the guard's interpreter.
 

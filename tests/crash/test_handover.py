@@ -1,16 +1,13 @@
 """Several servers of one campaign: who dispatches after one was stopped, ended or suspended."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
+from dispatching import serving
 from host_places import make_campaign, opened, planned, scripted_guard
 from server_campaigns import create
 from server_process import RawStdio, http_server
@@ -19,29 +16,6 @@ from kernelarc_mcp.host.election import LOCK, Seat, SeatJournal, SeatLost, holde
 from kernelarc_mcp.host.events import CalibrationAsked
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
-
-ROOT = Path(__file__).resolve().parents[2]
-SERVE = """
-import anyio, sys
-from pathlib import Path
-from kernelarc_mcp.host.dispatcher import Dispatcher
-from kernelarc_mcp.host.host import Host
-anyio.run(Dispatcher(Host.open(Path(sys.argv[1])), sys.argv[2], stopped_seconds=0.2).run)
-"""
-
-
-@contextmanager
-def serving(folder: Path, guard: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a process that dispatches when it is elected."""
-    path = os.pathsep.join(str(ROOT / part) for part in (".", "guard", "memory"))
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(folder), guard], env=os.environ | {"PYTHONPATH": path}
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -68,10 +42,10 @@ def test_a_suspended_dispatcher_is_replaced_and_settles_nothing_when_it_goes_on(
     make_campaign(folder)
     with opened(folder) as host:
         hung = host.submit("ada", source=planned(1, "hang_once")).ticket
-        with serving(folder, guard) as first:
+        with serving(folder, guard, stopped_seconds=0.2) as first:
             wait_until(lambda: host.submission("ada", hung).percent > 0)
             first.send_signal(signal.SIGSTOP)
-            with serving(folder, guard) as second:
+            with serving(folder, guard, stopped_seconds=0.2) as second:
                 wait_until(lambda: host.submission("ada", hung).state == "done")
                 first.send_signal(signal.SIGCONT)
                 following = host.submit("bob", source=planned(2, "gain:20")).ticket

@@ -3,14 +3,11 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from dispatching import serving
 from filelock import Timeout
 from host_places import (
     judge_all,
@@ -23,28 +20,6 @@ from host_places import (
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
-
-ROOT = Path(__file__).resolve().parents[2]
-SERVE = """
-import anyio, sys
-from pathlib import Path
-from kernelarc_mcp.host.dispatcher import Dispatcher
-from kernelarc_mcp.host.host import Host
-anyio.run(Dispatcher(Host.open(Path(sys.argv[1])), sys.argv[2]).run)
-"""
-
-
-@contextmanager
-def serving(folder: Path, guard: str) -> Iterator[subprocess.Popen[bytes]]:
-    path = os.pathsep.join(str(ROOT / part) for part in (".", "guard", "memory"))
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(folder), guard], env=os.environ | {"PYTHONPATH": path}
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 def wait_until_done(host: Host, agent: str, ticket: str) -> None:

@@ -1,10 +1,10 @@
 """A real campaign on disk for each test, and a guard that never answers."""
 
-import os
 from pathlib import Path
 
 import pytest
 from command_line import Run, command_line
+from host_places import silent_guard as make_silent_guard
 from server_campaigns import Place, create
 
 
@@ -23,10 +23,7 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture
 def silent_guard(tmp_path: Path) -> str:
     """Return a guard interpreter that reads its requests and never answers: all stays queued."""
-    script = tmp_path / "silent-guard"
-    script.write_text("#!/bin/sh\nexec cat > /dev/null\n")
-    os.chmod(script, 0o755)
-    return str(script)
+    return make_silent_guard(tmp_path)
 
 
 @pytest.fixture

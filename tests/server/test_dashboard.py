@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from host_places import judge_all, make_campaign, opened, planned, scripted_guard
+from host_places import judge_all, make_campaign, opened, planned, scripted_guard, silent_guard
 from http_door import PATIENCE, Door, door
 from server_campaigns import Place, create
 
@@ -23,11 +23,9 @@ FILES = ("charts.js", "dashboard.css", "dashboard.js", "echarts.min.js")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """Return a server whose submissions stay queued."""
     folder = tmp_path_factory.mktemp("dashboard")
-    guard = folder / "silent-guard"
-    guard.write_text("#!/bin/sh\nexec cat > /dev/null\n")
-    guard.chmod(0o755)
+    guard = silent_guard(folder)
     place = create(folder / "campaign", attempts=40)
-    with door(place, str(guard)) as found:
+    with door(place, guard) as found:
         yield found
 
 

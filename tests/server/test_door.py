@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from host_places import silent_guard
 from http_door import (
     ACCEPT,
     PATIENCE,
@@ -46,15 +47,13 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 def serving(factory: pytest.TempPathFactory, *options: str, descriptors: int = 0) -> Iterator[Door]:
     folder = factory.mktemp("door")
-    guard = folder / "silent-guard"
-    guard.write_text("#!/bin/sh\nexec cat > /dev/null\n")
-    guard.chmod(0o755)
+    guard = silent_guard(folder)
     place = create(folder / "campaign", attempts=40)
     host = Host.open(place.folder)
     for agent in place.tokens:
         host.register(agent)
     host.close()
-    with door(place, str(guard), *options, descriptors=descriptors) as opened:
+    with door(place, guard, *options, descriptors=descriptors) as opened:
         yield opened
     log = "".join(opened.lines[2:])
     assert MARK not in log
@@ -394,10 +393,8 @@ def test_open_requests_of_one_agent_are_bounded(narrow: Door, http: httpx2.Clien
 
 def test_a_stop_ends_open_streams_in_good_order(tmp_path: Path) -> None:
     place = create(tmp_path / "campaign")
-    guard = tmp_path / "silent-guard"
-    guard.write_text("#!/bin/sh\nexec cat > /dev/null\n")
-    guard.chmod(0o755)
-    with door(place, str(guard)) as opened, httpx2.Client(timeout=PATIENCE) as http:
+    guard = silent_guard(tmp_path)
+    with door(place, guard) as opened, httpx2.Client(timeout=PATIENCE) as http:
         headers = opened.bearer("ada")
         session = http.post(opened.url, headers=headers, json=initialize()).headers[
             "mcp-session-id"

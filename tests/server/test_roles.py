@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
+from host_places import silent_guard
 from http_door import ACCEPT, PATIENCE, Door, door, initialize, modern, tool_call
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
@@ -21,9 +22,7 @@ MARK = "only_for_its_agent"
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """Return a server of a campaign with a submission of ada's, a viewer and an admin."""
     folder = tmp_path_factory.mktemp("roles")
-    guard = folder / "silent-guard"
-    guard.write_text("#!/bin/sh\nexec cat > /dev/null\n")
-    guard.chmod(0o755)
+    guard = silent_guard(folder)
     place = create(folder / "campaign")
     host = Host.open(place.folder)
     host.register("ada")
@@ -34,7 +33,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     place.tokens["viewer"] = host.issue_token("ada", "viewer")
     place.tokens["admin"] = host.issue_token("root", "admin")
     host.close()
-    with door(place, str(guard)) as opened:
+    with door(place, guard) as opened:
         yield opened
 
 
