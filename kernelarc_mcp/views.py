@@ -190,7 +190,8 @@ class Brief(Answer):
     """Null until the campaign's calibration is done."""
     state: AgentState
     workspace: str
-    """A folder on the server's machine with your branch's files; ignore it where you cannot see it."""
+    """A folder of this machine with your branch's files, those of your last KEEP or ACCEPT; empty over
+    HTTP: view_snapshot shows them."""
     rules: list[str]
     reading: list[LinkView]
     """Resources for later: an index, and courses that fit this operator and device."""

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kernelfamilies import causal_conv, matmul, rmsnorm, rmsnorm_gpu, softmax, topk
+from kernelfamilies import causal_conv, matmul, rmsnorm, rmsnorm_gpu, small_matmul, softmax, topk
 from kernelfamilies.family import Family
 
 FAMILIES: Final[dict[str, tuple[Family, int, int]]] = {
     "rmsnorm": (rmsnorm.FAMILY, 2, 1),
     "softmax": (softmax.FAMILY, 1, 1),
     "matmul_residual": (matmul.FAMILY, 3, 1),
+    "small_matmul": (small_matmul.FAMILY, 3, 1),
     "causal_conv": (causal_conv.FAMILY, 3, 1),
     "topk": (topk.FAMILY, 1, 2),
 }

@@ -7,7 +7,8 @@ from kernelfamilies.family import Algorithm, Family, Interface, Plan, Point
 from kernelfamilies.machine import PORTABLE, TARGETS, VECTORS, WIDEST
 
 
-def _entry(interface: Interface) -> str:
+def entry(interface: Interface) -> str:
+    """Return the C++ entry, which calls `product` with the tensors' numbers and the three extents."""
     a, b, residual = interface.inputs[:3]
     y = interface.outputs[0]
     return (
@@ -49,7 +50,7 @@ def _loops(point: Point, interface: Interface) -> str:
         "                    int64_t M, int64_t N, int64_t K) {\n"
         f"{nest}}}\n"
     )
-    return cpp.HEAD + cpp.TENSOR + function + _entry(interface)
+    return cpp.HEAD + cpp.TENSOR + function + entry(interface)
 
 
 _TILE = dedent("""\
@@ -125,7 +126,7 @@ def _register_tile(point: Point, interface: Interface) -> str:
         f"{outer}{pack}{inner}{edge}}}\n"
     )
     parts = [cpp.HEAD, cpp.TENSOR, cpp.vectors(point["vector"]), constants, _TILE, function]
-    return "".join(parts) + _entry(interface)
+    return "".join(parts) + entry(interface)
 
 
 def _torch(point: Point, interface: Interface) -> str:

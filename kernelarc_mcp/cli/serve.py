@@ -98,7 +98,7 @@ def serve(
         names = Names.of(hosts, allow_origin or [])
     except ValueError as error:
         raise UserError(f"--allow-origin: {error}") from None
-    host = Host.open(folder)
+    host = Host.open(folder, same_machine=not http)
     agent = "" if http else agent_from_environment(host.agents())
     err.print(f"Starting the server of {folder}", markup=False)
     # The MCP SDK takes more than a second to import; only serving needs it.

@@ -10,7 +10,10 @@ Read = Literal["", "brief", "lens", "memory"]
 
 
 def next_step(state: CampaignState, agent: str, now: str, workspace: str, read: Read = "") -> str:
-    """Return what the agent's directive asks for, after an answer that told it `read`."""
+    """Return what the agent's directive asks for, after an answer that told it `read`.
+
+    `workspace` is empty where the caller cannot see it.
+    """
     standing = state.agents[agent]
     match directive(state, agent, now):
         case "STOP":
@@ -24,11 +27,16 @@ def next_step(state: CampaignState, agent: str, now: str, workspace: str, read: 
         case "RESTORE":
             return (
                 f"RESTORE: your branch is {standing.branch}: view_snapshot shows its files. Start the"
-                f" next attempt from them. Where you see {workspace}, they are there again, and what"
-                " differed was moved to previous/."
+                f" next attempt from them.{_in_workspace(workspace)}"
             )
         case "CONTINUE":
             return _onward(standing, read)
+
+
+def _in_workspace(workspace: str) -> str:
+    if not workspace:
+        return ""
+    return f" Where you see {workspace}, they are there, and what differed was moved to previous/."
 
 
 def _draft(state: CampaignState, standing: AgentStanding, read: Read) -> str:

@@ -35,7 +35,7 @@ def board(campaign: Campaign, agent: str = "", first_row: int = 1, first_agent: 
         now = campaign.journal.now()
         if agent:
             standing_of(state, agent)
-            step = next_step(state, agent, now, str(campaign.workspace(agent)))
+            step = next_step(state, agent, now, campaign.shown_workspace(agent))
         else:
             step = (
                 "Watch it; `kernelarc-mcp agent add` lets an agent in and `kernelarc-mcp serve` is"

@@ -79,7 +79,7 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
         )
     register_agent(campaign, agent)
     fixed = campaign.memo.lasting("brief", lambda: _fixed(campaign))
-    workspace = str(campaign.workspace(agent))
+    workspace = campaign.shown_workspace(agent)
     with campaign.journal.reading() as state:
         now = campaign.journal.now()
         whole = Brief.model_validate(
@@ -159,7 +159,7 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
         else:
             own = standing_of(state, agent).lens
             wanted = name or own
-            now, workspace = campaign.journal.now(), str(campaign.workspace(agent))
+            now, workspace = campaign.journal.now(), campaign.shown_workspace(agent)
             step = next_step(state, agent, now, workspace, "lens" if wanted == own else "")
     if wanted not in eligible:
         raise BadRequest(f"name: {wanted[:60]!r} is not eligible; these are {', '.join(eligible)}")

@@ -38,10 +38,16 @@ class Campaign:
     """Its files lie in the campaign's own directory."""
     settings: CampaignSettings
     memo: Memo = field(default_factory=Memo, compare=False)
+    same_machine: bool = True
+    """Whether callers may see this machine's files: over HTTP nobody knows where they are."""
 
     def workspace(self, agent: str) -> Path:
         """Return the directory an agent works in."""
         return self.folder / AGENTS / agent
+
+    def shown_workspace(self, agent: str) -> str:
+        """Return the agent's workspace as answers name it; empty where the caller may be elsewhere."""
+        return str(self.workspace(agent)) if self.same_machine else ""
 
     def requests(self, cache_dir: str) -> Requests:
         """Return what makes the guard's requests about this campaign's problem."""

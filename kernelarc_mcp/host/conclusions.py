@@ -49,7 +49,7 @@ def read_memory(
             step = NEXT_STEP
         else:
             standing_of(state, agent)
-            step = next_step(state, agent, now, str(campaign.workspace(agent)), "memory")
+            step = next_step(state, agent, now, campaign.shown_workspace(agent), "memory")
     shelf = follow_or_wait(campaign)
     with storage_faults(shelf.path.parent, shelf.path.name):
         page = shelf.store().read(
@@ -105,7 +105,7 @@ def conclude(
         if before is None:
             writer.append(body, agent)
         key = campaign.journal.ledger.hash_of(before or state.seq) or ""
-        step = next_step(state, agent, writer.at, str(campaign.workspace(agent)))
+        step = next_step(state, agent, writer.at, campaign.shown_workspace(agent))
     shelf = shelf_of(campaign)
     try:
         written = shelf.follow(campaign).get(key) or shelf.find(key)

@@ -1,6 +1,7 @@
 """The host as the server sees it: one object per process and campaign; knows nothing of MCP."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kernelarc_guard.problem import Problem
@@ -52,9 +53,13 @@ class Host:
         return campaign.create_campaign(folder, settings, problem, seed)
 
     @classmethod
-    def open(cls, folder: Path, clock: Clock = utc_now) -> "Host":
-        """Open a campaign; CampaignError where there is none or it cannot be used."""
-        return cls(campaign.open_campaign(folder, clock))
+    def open(cls, folder: Path, clock: Clock = utc_now, *, same_machine: bool = True) -> "Host":
+        """Open a campaign; CampaignError where there is none or it cannot be used.
+
+        Answers name no path of this machine where callers may be on another.
+        """
+        opened = campaign.open_campaign(folder, clock)
+        return cls(replace(opened, same_machine=same_machine))
 
     @property
     def folder(self) -> Path:

@@ -1,4 +1,4 @@
-"""Putting branches' files back into workspaces: owed by the row that asked for it, so that a kill loses none."""
+"""Putting branches' files into workspaces: owed by the row that moved one, so that a kill loses none."""
 
 from kernelarc_guard.solution import SourceFile
 from kernelarc_mcp.host.campaign import Campaign
@@ -8,15 +8,20 @@ from kernelarc_mcp.host.workspace import restore_workspace
 
 
 def restore_owed(campaign: Campaign) -> None:
-    """Put back what is owed. An agent that has submitted since is past it: its files stay."""
+    """Put in place what is owed. An agent that has submitted since is past it: its files stay."""
     journal = campaign.journal
     with journal.reading() as state:
-        owed = debts(journal.ledger.connection, "workspace")
+        connection = journal.ledger.connection
+        owed = debts(connection, "workspace")
         wanted: dict[str, list[SourceFile]] = {}
         for debt in owed:
-            standing = state.agents[debt.agent]
-            if standing.restoring:
-                wanted[debt.agent] = solution_of(campaign, state, standing.branch).sources
+            later = connection.execute(
+                "SELECT 1 FROM event WHERE seq > ? AND kind = 'submitted' AND agent = ? LIMIT 1",
+                [debt.seq, debt.agent],
+            )
+            if later.fetchone() is None:
+                branch = state.agents[debt.agent].branch
+                wanted[debt.agent] = solution_of(campaign, state, branch).sources
     if not owed:
         return
     for agent, sources in wanted.items():

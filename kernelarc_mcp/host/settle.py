@@ -38,10 +38,10 @@ def guard_lost(attempt: Attempt, detail: str) -> Settled:
 def append_settled(writer: Writer, attempt: Attempt, settled: Settled) -> None:
     """Append a verdict and, where the plateau is reached, the draft it leads to.
 
-    A REVERT owes its agent the branch's files.
+    Whatever was judged to an end owes its agent the branch's files: a new branch's, or once more the old one's.
     """
     writer.append(settled, attempt.agent, attempt.ticket)
-    if settled.verdict == "REVERT" and writer.state.agents[attempt.agent].restoring:
+    if settled.verdict != "REJECT":
         writer.owe("workspace", attempt.agent)
     due = writer.state.draft_due
     if due:

@@ -48,7 +48,7 @@ def snapshot(
             author, languages = attempt.agent, [attempt.proposal.language]
             entry, style = attempt.proposal.entry_point, attempt.proposal.destination_passing
         now = campaign.journal.now()
-        workspace = str(campaign.workspace(agent))
+        workspace = campaign.shown_workspace(agent)
         step = NEXT_STEP if onlooker else next_step(state, agent, now, workspace)
     paths = [file.path for file in files]
     wanted = path or (entry.partition("::")[0] if entry.partition("::")[0] in paths else paths[0])

@@ -105,7 +105,7 @@ def _view(
         message = f"Queued, place {position}." + (f" {note}" if note else "")
     results = [r for r in (attempt.screen, attempt.confirmation) if r and attempt.state == "done"]
     last = results[-1] if results else None
-    workspace = str(campaign.workspace(attempt.agent))
+    workspace = campaign.shown_workspace(attempt.agent)
     return SubmissionView(
         ticket=attempt.ticket,
         state=attempt.state,

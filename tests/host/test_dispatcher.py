@@ -94,6 +94,31 @@ def test_a_restore_moves_what_differs_away_and_loses_nothing(folder: Path, guard
     assert kept.read_text() == "# my work in progress\n"
 
 
+def test_a_workspace_holds_the_new_branch_once_it_is_one(folder: Path, guard: str) -> None:
+    workspace = folder / "agents" / "ada"
+    with opened(folder) as host:
+        host.submit("ada", source=planned(1, "gain:30"), filename="fast.py")
+        host.submit("bob", source=planned(2, "gain:-1"), filename="close.py")
+        (workspace / "fast.py").write_text("# an idea on top of it\n")
+        judge_all(folder, guard)
+    assert (workspace / "fast.py").read_text() == planned(1, "gain:30")
+    assert (workspace / "previous/001/fast.py").read_text() == "# an idea on top of it\n"
+    assert (folder / "agents/bob/close.py").read_text() == planned(2, "gain:-1")
+
+
+def test_over_http_no_answer_names_a_folder_of_the_server(folder: Path, guard: str) -> None:
+    with opened(folder) as host:
+        ticket, _ = host.submit("ada", source=planned(1, "wrong"))
+        judge_all(folder, guard)
+        near = host.submission("ada", ticket).next_step
+    assert near.startswith("If others") and str(folder) in near
+    far = Host.open(folder, same_machine=False)
+    brief, step = far.brief("ada"), far.submission("ada", ticket).next_step
+    far.close()
+    assert brief.workspace == "" and "RESTORE" in step
+    assert str(folder) not in brief.model_dump_json() + step
+
+
 def test_a_workspace_that_cannot_be_restored_does_not_stop_the_dispatcher(
     folder: Path, guard: str
 ) -> None:
