@@ -21,6 +21,11 @@ def calibration_cache() -> Path:
     return cache_root() / "calibrations"
 
 
+def roof_cache() -> Path:
+    """Return where the highest rates that were measured on this machine are kept."""
+    return cache_root() / "roofs"
+
+
 def guard_log() -> Path:
     """Return where the guard's own messages go in commands without a campaign."""
     return cache_root() / "guard.log"

@@ -9,12 +9,12 @@ _KERNELS: Final = 3
 _CHANGES: Final = 8
 
 
-def profile_lines(profile: Profile, limit: int = 0) -> list[str]:
+def profile_lines(profile: Profile, limit: int = 0, *, timed: str = "when judged") -> list[str]:
     """Return a profile's lines; with `limit`, the last that do not fit are left out, which is said.
 
-    `limit` is in characters, line ends included.
+    `limit` is in characters, line ends included; `timed` says when a call was.
     """
-    lines = [*_head(profile)]
+    lines = [*_head(profile, timed)]
     for kernel in profile.kernels[:_KERNELS]:
         lines += _kernel(kernel)
     if len(profile.kernels) > _KERNELS:
@@ -42,7 +42,7 @@ def fitted(lines: list[str], limit: int) -> list[str]:
     return kept
 
 
-def _head(profile: Profile) -> list[str]:
+def _head(profile: Profile, timed: str) -> list[str]:
     lines = [f"{profile.bottleneck}: {profile.why}"]
     if profile.roofs:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in profile.roofs.items())
@@ -52,7 +52,7 @@ def _head(profile: Profile) -> list[str]:
         launches = sum(one.launches for one in profile.kernels)
         times.append(f"{profile.kernels_us:.1f} us in {launches} launches")
     if profile.call_us is not None:
-        times.append(f"a call took {profile.call_us:.1f} us when judged")
+        times.append(f"a call took {profile.call_us:.1f} us {timed}")
     if times:
         lines.append("; ".join(times))
     return lines

@@ -10,7 +10,7 @@ import torch
 
 from kernelarc_guard.cores import runner_cores
 from kernelarc_guard.measuring_rulers import memory_speeds
-from kernelarc_guard.roofs import Roof, Roofs, at_least, datasheet
+from kernelarc_guard.roofs import MEASURED, Roof, Roofs, at_least, datasheet
 
 _CPU_SIZE: Final = 1024
 _GPU_SIZE: Final = 8192
@@ -52,7 +52,7 @@ def _of_cpu(name: str, threads: int) -> Roofs:
 
 def _seen(rate: float, what: str) -> Roof:
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    return Roof(per_second=rate, source=f"measured: the best of some {what}", date=at)
+    return Roof(per_second=rate, source=f"{MEASURED}the best of some {what}", date=at)
 
 
 def _matrix_rate(place: str, size: int, dtype: torch.dtype) -> float:

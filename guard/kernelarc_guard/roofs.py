@@ -7,6 +7,9 @@ from typing import Final
 
 from kernelarc_guard.model import Model
 
+MEASURED: Final = "measured: "
+"""What the source of a rate that was measured begins with."""
+
 
 class Roof(Model):
     """One limit of a device."""

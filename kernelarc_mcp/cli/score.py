@@ -12,7 +12,7 @@ from kernelarc_guard.inquiries import Count, Counted
 from kernelarc_guard.problem import Problem, read_problem
 from kernelarc_guard.protocol import Compare, Progress, Result
 from kernelarc_guard.solution import Solution, read_solution, reference_solution
-from kernelarc_mcp.cache import build_cache, guard_log
+from kernelarc_mcp.cache import build_cache, guard_log, roof_cache
 from kernelarc_mcp.cli.console import UserError, out, print_json
 from kernelarc_mcp.cli.options import (
     AllowUnsandboxed,
@@ -32,6 +32,7 @@ from kernelarc_mcp.scores.campaign import campaign_times
 from kernelarc_mcp.scores.formula import Span, uniform_ratio
 from kernelarc_mcp.scores.report import ScoreReport, score_report
 from kernelarc_mcp.scores.roofline import with_rulers
+from kernelarc_mcp.scores.seen import SeenRoofs, rulers_apart
 from kernelarc_mcp.scores.times import Times, from_comparisons
 
 SECONDS = 1800.0
@@ -103,7 +104,9 @@ def score(
         read = read_problem(problem_folder(problem), workloads)
         chosen = _bounds(read, bounds)
         counted, times = _measured(read, solution, record, device, pairs, python)
-        report = score_report(read, times, chosen, counted, counted.roofs, device)
+        threads = read.definition.kernelarc.threads
+        roofs, said = SeenRoofs(roof_cache()).best(counted.roofs, threads)
+        report = score_report(read, times, chosen, counted, roofs, device, said)
     if as_json:
         print_json(report)
         return
@@ -130,8 +133,10 @@ def _campaign(folder: Path, submission: str, bounds: Path | None, python: str) -
     assert isinstance(counted, Counted)
     rulers = None if calibration is None else calibration.rulers
     at = "" if calibration is None else calibration.at
-    roofs = with_rulers(counted, rulers, at, problem.definition.kernelarc.threads)
-    return score_report(problem, times, chosen, counted, roofs, device)
+    threads = problem.definition.kernelarc.threads
+    seen, _ = SeenRoofs(roof_cache()).best(counted.roofs, threads)
+    roofs = with_rulers(seen, rulers, at, threads)
+    return score_report(problem, times, chosen, counted, roofs, device, rulers_apart(seen, roofs))
 
 
 def _measured(

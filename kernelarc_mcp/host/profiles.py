@@ -52,7 +52,7 @@ def ask(campaign: Campaign, agent: str, submission: str, workload: str = "") -> 
         state = writer.state
         standing_of(state, agent)
         attempt = own_attempt(state, agent, submission)
-        chosen = workload or _longest(campaign, attempt)
+        chosen = workload or longest(campaign, times_of(attempt))
         uuids = [one.uuid for one in campaign.problem.workloads]
         if chosen not in uuids:
             known = ", ".join(uuids[:20])
@@ -102,7 +102,7 @@ def due(campaign: Campaign, cache_dir: str) -> ProfilePlan | None:
             record=record,
             workload=step.workload,
             reports=str(campaign.folder / FOLDER / f"{step.ticket}-{index}"),
-            call_us=_times(attempt).get(step.workload),
+            call_us=times_of(attempt).get(step.workload),
             rulers=None if state.calibration is None else state.calibration.rulers,
         )
         return ProfilePlan(step.ticket, step.agent, step.workload, request)
@@ -128,13 +128,13 @@ def done(campaign: Campaign, plan: ProfilePlan, body: ProfileDone) -> None:
         writer.append(body, plan.agent, plan.ticket)
 
 
-def _longest(campaign: Campaign, attempt: Attempt) -> str:
-    times = _times(attempt)
+def longest(campaign: Campaign, times: dict[str, float]) -> str:
+    """Return the workload that took longest, the first where none was timed."""
     uuids = [one.uuid for one in campaign.problem.workloads]
     return max(uuids, key=lambda uuid: times.get(uuid, 0.0))
 
 
-def _times(attempt: Attempt) -> dict[str, float]:
+def times_of(attempt: Attempt) -> dict[str, float]:
     """Return what a call took on each workload, microseconds, in the last comparison that timed it."""
     results = [one for one in (attempt.screen, attempt.confirmation) if one is not None]
     found: dict[str, float] = {}

@@ -90,8 +90,12 @@ def score_report(
     counted: Counted | None,
     roofs: Roofs | None,
     device: str,
+    said: Sequence[str] = (),
 ) -> ScoreReport:
-    """Score a problem; without `times` it is a list of bounds, without `counted` of published ones."""
+    """Score a problem; without `times` it is a list of bounds, without `counted` of published ones.
+
+    What is `said` of the roofs goes with the warnings.
+    """
     counts = {one.uuid: one for one in counted.work} if counted else {}
     measured = {one.uuid: one for one in times.workloads} if times else {}
     named = roofs.device if roofs else device
@@ -114,7 +118,7 @@ def score_report(
         over_reference=_geometric([row.over_reference for row in rows]),
         over_record=_geometric([row.over_record for row in rows]),
         workloads=rows,
-        warnings=_warnings(rows, published, named) + _unused(problem, published),
+        warnings=[*_warnings(rows, published, named), *_unused(problem, published), *said],
     )
 
 

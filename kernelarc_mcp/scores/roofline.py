@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kernelarc_guard.axes import evaluate
-from kernelarc_guard.inquiries import Counted, WorkCount
-from kernelarc_guard.roofs import Roof, Roofs, at_least, datasheet
+from kernelarc_guard.inquiries import WorkCount
+from kernelarc_guard.roofs import MEASURED, Roof, Roofs, at_least, datasheet
 from kernelarc_guard.rule import Rulers
 from kernelarc_mcp.scores.bounds import Bounds, BoundsError
 
@@ -109,17 +109,23 @@ def audit(t_sol_ms: float, device: str, written: int) -> str:
     )
 
 
-def with_rulers(counted: Counted, rulers: Rulers | None, at: str, threads: int) -> Roofs:
-    """Return the roofs with what a calibration of the same device saw, where that is higher."""
-    roofs = counted.roofs
+def with_rulers(roofs: Roofs, rulers: Rulers | None, at: str, threads: int) -> Roofs:
+    """Return the roofs with what a calibration of the same device saw.
+
+    It corrects a vendor's figure that is lower, and takes the place of what was measured at another
+    time: so a campaign's bounds rest on its own rulers whenever they are asked for.
+    """
     if rulers is None:
         return roofs
-    source = "measured: rulers of the calibration"
+    source = f"{MEASURED}rulers of the calibration"
     copies = Roof(per_second=rulers.copy_bytes_per_second * threads, source=source, date=at)
     writes = Roof(per_second=rulers.write_bytes_per_second * threads, source=source, date=at)
     return roofs.model_copy(
-        update={
-            "memory": at_least(roofs.memory, copies),
-            "writes": at_least(roofs.writes, writes),
-        }
+        update={"memory": _own(roofs.memory, copies), "writes": _own(roofs.writes, writes)}
     )
+
+
+def _own(known: Roof | None, ruler: Roof) -> Roof | None:
+    if known is not None and known.source.startswith(MEASURED):
+        return ruler
+    return at_least(known, ruler)

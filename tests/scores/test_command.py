@@ -107,7 +107,21 @@ def test_profile_prints_the_whole_profile_and_where_the_reports_are(
     status, out, _ = run("profile", *problem, *more)
     assert status == 0
     assert out.startswith("bandwidth-bound: ") and "metrics.csv" in out
+    assert "a call took 818.7 us just now" in out, "measured where nobody says what a call takes"
     assert (tmp_path / "kept" / "metrics.csv").is_file()
+    again = ("--solution", str(kernel), "--out", str(tmp_path / "again"), "--call-us", "7")
+    assert "a call took 7.0 us as given" in run("profile", *problem, *again)[1]
+
+
+def test_a_campaigns_submissions_are_profiled_by_their_tickets(
+    run: Run, campaign: Path, guard: str, tmp_path: Path
+) -> None:
+    rows = (campaign / "campaign.db").read_bytes()
+    shown = run("profile", str(campaign), "--guard-python", guard, "--out", str(tmp_path / "a"))[1]
+    assert "us when judged" in shown and "record -> candidate" not in shown
+    other = ("--submission", "s002", "--guard-python", guard, "--out", str(tmp_path / "b"))
+    assert "record -> candidate" in run("profile", str(campaign), *other)[1]
+    assert (campaign / "campaign.db").read_bytes() == rows
 
 
 @pytest.mark.parametrize(
@@ -122,6 +136,8 @@ def test_profile_prints_the_whole_profile_and_where_the_reports_are(
         (("score", "--problem", "rmsnorm", "--bounds", "gone.json"), "gone.json: no such file"),
         (("score", "--problem", "rmsnorm", "--solution", "gone.py"), "gone.py: no such file"),
         (("profile", "--problem", "rmsnorm", "--solution", "gone.py"), "gone.py: no such file"),
+        (("profile", "--problem", "rmsnorm"), "give --problem and --solution, or the directory"),
+        (("profile", "runs/rms", "--problem", "rmsnorm"), "go without a campaign"),
     ],
 )
 def test_a_mistake_is_one_line_and_a_status(

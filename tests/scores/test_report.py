@@ -8,11 +8,12 @@ import pytest
 
 from kernelarc_guard.inquiries import Counted, WorkCount
 from kernelarc_guard.problem import Problem
-from kernelarc_guard.roofs import Roof, Roofs, at_least, datasheet
+from kernelarc_guard.roofs import MEASURED, Roof, Roofs, at_least, datasheet
 from kernelarc_guard.rule import Rulers
 from kernelarc_mcp.scores.bounds import Bounds, BoundsError, bounds_of, read_bounds
 from kernelarc_mcp.scores.report import score_report
 from kernelarc_mcp.scores.roofline import roofline, with_rulers
+from kernelarc_mcp.scores.seen import SeenRoofs, rulers_apart
 from kernelarc_mcp.scores.times import Times, WorkloadTimes
 
 ROOFS = Roofs(
@@ -117,11 +118,35 @@ def test_without_any_known_roof_there_is_no_bound() -> None:
 
 def test_rulers_that_saw_more_than_a_roof_says_correct_it() -> None:
     fast = Rulers(empty_window_ns=1, write_bytes_per_second=1e9, copy_bytes_per_second=4e9)
-    roofs = with_rulers(counted(), fast, "2026-02-03", 2)
+    roofs = with_rulers(ROOFS, fast, "2026-02-03", 2)
     assert roofs.memory is not None and roofs.writes is not None
     assert (roofs.memory.per_second, roofs.memory.date) == (8e9, "2026-02-03")
     assert "rulers" in roofs.memory.source
     assert roofs.writes.per_second == 2e9 and at_least(None, roofs.writes) == roofs.writes
+
+
+def test_a_campaigns_bounds_rest_on_its_own_rulers_whatever_is_measured_later() -> None:
+    slow = Rulers(empty_window_ns=1, write_bytes_per_second=1e9, copy_bytes_per_second=1e9)
+    day = Roof(per_second=6e9, source=f"{MEASURED}the best of some copies", date="2026-03-04")
+    later = Roofs(device="cpu", memory=day, writes=day, matrix={})
+    roofs = with_rulers(later, slow, "2026-02-03", 1)
+    assert roofs.memory is not None and roofs.memory.per_second == 1e9
+    (said,) = rulers_apart(later, roofs)
+    assert "2026-02-03" in said and "2026-03-04" in said and "6e+09" in said
+
+
+def test_a_loaded_machine_does_not_move_bounds_and_a_faster_hour_does(tmp_path: Path) -> None:
+    def measured(rate: float, date: str) -> Roofs:
+        roof = Roof(per_second=rate, source=f"{MEASURED}the best of some", date=date)
+        return Roofs(device="cpu", memory=roof, writes=roof, matrix={"float32": roof})
+
+    seen = SeenRoofs(tmp_path / "roofs")
+    assert seen.best(measured(4e9, "monday"), 1) == (measured(4e9, "monday"), [])
+    roofs, said = seen.best(measured(1e9, "tuesday"), 1)
+    assert roofs == measured(4e9, "monday")
+    assert len(said) == 3 and "monday" in said[0] and "something else ran" in said[0]
+    assert seen.best(measured(5e9, "friday"), 1) == (measured(5e9, "friday"), [])
+    assert seen.best(measured(1e9, "sunday"), 2) == (measured(1e9, "sunday"), [])
 
 
 def test_a_score_comes_with_source_and_date_of_its_bound_and_says_where_it_compares() -> None:
