@@ -37,10 +37,10 @@ class LensCreditView(Model):
     keeps: int
     """KEEPs that stand; a withdrawn record brings nothing."""
     gain_percent: float
-    """Sum over them of 100 * ln(confirmed gain over the record before)."""
+    """By how much they are faster together: 100 * (product of their confirmed gains - 1), 50 for 1.5x."""
     gain_per_attempt: float | None
-    """Percent; null before its first attempt."""
+    """The same for one attempt, by the geometric mean, percent; null before its first attempt."""
     device_seconds: float
     """How long the device was held for its judgements."""
     gain_per_device_second: float | None
-    """Percent; null while the device was held for none."""
+    """`gain_percent` over these seconds; null while the device was held for none."""

@@ -1,7 +1,5 @@
 """A campaign's report as tables."""
 
-import math
-
 from rich.markup import escape
 from rich.table import Table
 
@@ -127,8 +125,8 @@ def print_lenses(report: Report) -> None:
             row.lens,
             str(row.attempts),
             str(row.keeps),
-            f"{math.exp(row.gain_percent / 100):.3f}x" if row.keeps else "",
-            "" if each is None or not row.keeps else f"{math.exp(each / 100):.4f}x",
+            f"{1 + row.gain_percent / 100:.3f}x" if row.keeps else "",
+            "" if each is None or not row.keeps else f"{1 + each / 100:.4f}x",
             f"{row.device_seconds:.1f}",
         )
     out.print(table)

@@ -1,5 +1,7 @@
 """What each lens brought: KEEPs and gain per attempt and per second of the device; pure."""
 
+import math
+
 from kernelarc_mcp.host.state import CampaignState, LensTotals
 from kernelarc_mcp.lens_views import LensCreditView
 
@@ -20,7 +22,7 @@ def lens_credit(state: CampaignState) -> list[LensCreditView]:
 
 def _credit(state: CampaignState, lens: str, agents: list[str]) -> LensCreditView:
     totals = state.lens_totals.get(lens, LensTotals())
-    gain, seconds = totals.gain_percent, totals.device_ns / 1e9
+    log_gain, seconds = totals.gain_percent / 100, totals.device_ns / 1e9
     return LensCreditView(
         lens=lens,
         agents=agents,
@@ -28,8 +30,12 @@ def _credit(state: CampaignState, lens: str, agents: list[str]) -> LensCreditVie
         attempts=totals.attempts,
         verdicts={str(verdict): count for verdict, count in totals.verdicts.items()},
         keeps=totals.keeps,
-        gain_percent=gain,
-        gain_per_attempt=gain / totals.attempts if totals.attempts else None,
+        gain_percent=_percent(log_gain),
+        gain_per_attempt=_percent(log_gain / totals.attempts) if totals.attempts else None,
         device_seconds=seconds,
-        gain_per_device_second=gain / seconds if seconds else None,
+        gain_per_device_second=_percent(log_gain) / seconds if seconds else None,
     )
+
+
+def _percent(log_gain: float) -> float:
+    return 100 * math.expm1(log_gain)
