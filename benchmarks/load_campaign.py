@@ -89,12 +89,13 @@ def grow(host: Host, rows: int) -> None:
                     files=[FileRef(path="kernel.f", digest="0" * 64, size=1)],
                     summary=f"Try {number}: another language.",
                 )
+                standing = writer.state.agents[agent]
                 submitted = Submitted(
                     number=number,
                     request_id="",
                     proposal=proposal,
-                    lens=writer.state.agents[agent].lens,
-                    episode=0,
+                    lens=standing.lens,
+                    episode=standing.episode if standing.drafting else 0,
                     key=None,
                     found_dsl="fortran",
                     solution_digest=None,

@@ -8,9 +8,9 @@ from kernelarc_guard.decide import Calibration
 from kernelarc_guard.model import Model
 from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view, ratio_view
-from kernelarc_mcp.host.campaign import open_campaign
+from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.credit import lens_credit
-from kernelarc_mcp.host.errors import StorageFault
+from kernelarc_mcp.host.readable import readable
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState, RecordStep
 from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.lens_views import LensCreditView
@@ -133,15 +133,14 @@ def read_report(folder: Path) -> Report:
 
     One that this user cannot write is only read.
     """
-    try:
-        campaign = open_campaign(folder)
-    except StorageFault:
-        campaign = open_campaign(folder, read_only=True)
-    try:
-        with campaign.journal.reading() as state:
-            return _report(campaign.folder, state, activity(campaign, state))
-    finally:
-        campaign.close()
+    with readable(folder) as campaign:
+        return report_of(campaign)
+
+
+def report_of(campaign: Campaign) -> Report:
+    """Return the report of an open campaign."""
+    with campaign.journal.reading() as state:
+        return _report(campaign.folder, state, activity(campaign, state))
 
 
 def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:

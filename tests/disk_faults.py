@@ -12,10 +12,14 @@ from pathlib import Path
 from host_places import kernel
 
 from kernelarc_mcp.cli.campaign_doctor import examine_campaign
+from kernelarc_mcp.dashboard.curve import Progress
+from kernelarc_mcp.dashboard.glance import glance
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.readable import readable
 from kernelarc_mcp.host.verify import verify
 from kernelarc_mcp.report import read_report
+from kernelarc_mcp.reporting.document import read_document
 
 
 def submit(host: Host, number: int) -> str:
@@ -71,6 +75,10 @@ def read_only(folder: Path) -> dict[str, object]:
         told = f"{type(error).__name__}: {error}"
     found: dict[str, object] = {"told": told, "verify": verify(folder), "doctor": trouble(folder)}
     found["report"] = read_report(folder).attempts_used
+    found["document"] = read_document(folder, "0").model_dump(include={"findings", "attempts_used"})
+    with readable(folder) as campaign, campaign.journal.reading() as state:
+        shown = glance(campaign, state, Progress(campaign).look(state))
+    found["glance"] = shown.attempts_used, shown.activity
     subprocess.run(["mount", "-o", "remount,rw", str(folder.parent)], check=True)
     return found | {"before": before}
 

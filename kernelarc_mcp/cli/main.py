@@ -13,9 +13,11 @@ from kernelarc_mcp.cli.calibrate import calibrate
 from kernelarc_mcp.cli.connect import connect
 from kernelarc_mcp.cli.console import USER_ERROR, UserError, err, one_line
 from kernelarc_mcp.cli.convert import convert
+from kernelarc_mcp.cli.dashboard import dashboard
 from kernelarc_mcp.cli.demo import demo
 from kernelarc_mcp.cli.doctor import doctor
 from kernelarc_mcp.cli.evaluate import evaluate
+from kernelarc_mcp.cli.experiment import experiment
 from kernelarc_mcp.cli.export import export
 from kernelarc_mcp.cli.new import new
 from kernelarc_mcp.cli.problems import problems
@@ -45,6 +47,7 @@ app.command()(new)
 app.command()(serve)
 app.command()(connect)
 app.command()(status)
+app.command()(dashboard)
 app.command()(report)
 app.command()(verify)
 app.command()(backup)
@@ -60,6 +63,7 @@ app.command()(problems)
 app.command()(convert)
 app.command()(export)
 app.command()(reproduce)
+app.command()(experiment)
 app.command()(doctor)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import anyio
 import typer
 
+from kernelarc_mcp.cli.addresses import address_and_port
 from kernelarc_mcp.cli.console import UserError, err
 from kernelarc_mcp.cli.options import (
     AllowUnsandboxed,
@@ -17,12 +18,11 @@ from kernelarc_mcp.cli.options import (
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.launch import agent_from_environment
 from kernelarc_mcp.logs import set_up_logs
-from kernelarc_mcp.web.names import Names
+from kernelarc_mcp.web.names import LOOPBACK, Names
 
 DEFAULT_PORT = 8765
 DEFAULT_RATE = 20.0
 DEFAULT_RECEIVE_SECONDS = 15.0
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def serve(
@@ -83,7 +83,7 @@ def serve(
     bearer token.
     """
     python = guard_python(guard)
-    address, port = _address(http) if http else ("", 0)
+    address, port = address_and_port(http, f"127.0.0.1:{DEFAULT_PORT}") if http else ("", 0)
     hosts = allow_host or []
     if http and address not in LOOPBACK and not hosts:
         raise UserError(
@@ -126,11 +126,3 @@ def serve(
         anyio.run(run)
     except CannotListen as error:
         raise UserError(f"--http: {error}") from None
-
-
-def _address(given: str) -> tuple[str, int]:
-    address, _, port = given.rpartition(":")
-    address = address.strip("[]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 65535:
-        raise UserError(f"--http: {given!r}: expected HOST:PORT, such as 127.0.0.1:{DEFAULT_PORT}")
-    return address, int(port)

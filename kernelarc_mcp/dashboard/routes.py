@@ -1,7 +1,7 @@
 """The page's addresses: its files for everybody, its data for whoever has a token."""
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.resources import files
 from typing import Final
 
@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from kernelarc_mcp.dashboard.curve import Progress
 from kernelarc_mcp.dashboard.glance import glance
 from kernelarc_mcp.host.campaign import Campaign
+from kernelarc_mcp.web.front import DATA
 
 FILES: Final = "/dashboard/files"
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
@@ -37,6 +38,15 @@ class Dashboard:
         self._progress = Progress(campaign)
         self._lock = threading.Lock()
         self._made: tuple[object, bytes] | None = None
+
+    def addresses(self) -> dict[str, Callable[[Request], Awaitable[Response]]]:
+        """Return what answers a GET of each path."""
+        return {
+            "/": self.page,
+            f"{FILES}/{{name}}": self.file,
+            DATA: self.data,
+            f"{DATA}/changes": self.changes,
+        }
 
     async def page(self, _: Request) -> Response:
         """Return the page itself, which holds nothing of the campaign."""

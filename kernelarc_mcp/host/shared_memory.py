@@ -82,7 +82,9 @@ def memory_path(folder: Path, shared: str) -> Path:
 
 def shelf_of(campaign: Campaign) -> Shelf:
     """Return this process's access to a campaign's memory."""
-    return _shelf(memory_path(campaign.folder, campaign.settings.memory), campaign.folder)
+    # Beside the ledger, which is elsewhere where a campaign that cannot be written is looked at.
+    folder = campaign.journal.ledger.folder.resolve()
+    return _shelf(memory_path(folder, campaign.settings.memory), folder)
 
 
 def follow_or_wait(campaign: Campaign) -> Shelf:

@@ -7,13 +7,14 @@ from typing import Any
 from kernelarc_guard.decide import Parameters
 from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import Result
-from kernelarc_mcp.host.campaign import Campaign, open_campaign
+from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.conclusions import memory_of
 from kernelarc_mcp.host.errors import BadRequest
+from kernelarc_mcp.host.readable import readable
 from kernelarc_mcp.host.state import Attempt, CampaignState
 from kernelarc_mcp.host.verify import verify
 from kernelarc_mcp.noise import calibration_view
-from kernelarc_mcp.report import Report, read_report
+from kernelarc_mcp.report import Report, report_of
 from kernelarc_mcp.reporting.device import DeviceFacts, device_facts
 from kernelarc_mcp.reporting.progress import Point, progress
 from kernelarc_mcp.scores.campaign import campaign_times
@@ -72,10 +73,9 @@ class Document(Report):
 
 def read_document(folder: Path, version: str) -> Document:
     """Read a campaign, and verify it; CampaignError where there is none."""
-    report = read_report(folder)
-    findings = verify(folder)
-    campaign = open_campaign(folder)
-    try:
+    with readable(folder) as campaign:
+        report = report_of(campaign)
+        findings = verify(campaign.journal.ledger.folder)
         workloads, said = _workloads(campaign)
         conclusions, stored = _conclusions(campaign)
         with campaign.journal.reading() as state:
@@ -100,8 +100,6 @@ def read_document(folder: Path, version: str) -> Document:
                 conclusions_stored=stored,
                 findings=findings,
             )
-    finally:
-        campaign.close()
 
 
 def _shared(report: Report) -> dict[str, Any]:

@@ -67,6 +67,9 @@ def test_a_read_only_disk_can_be_looked_at_and_verified(seen: dict[str, Any]) ->
     assert "mounted read-only" in closed["told"] and "status" in closed["told"]
     assert closed["verify"] == [] and closed["report"] == closed["before"]
     assert "mounted read-only" in closed["doctor"]
+    assert closed["document"] == {"findings": [], "attempts_used": closed["before"]}
+    used, (waits,) = closed["glance"]
+    assert used == closed["before"] and "/mnt/c` goes on" in waits
 
 
 def test_somebody_who_may_only_read_is_told_whose_it_is(seen: dict[str, Any]) -> None:

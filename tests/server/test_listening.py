@@ -2,7 +2,7 @@
 
 import socket
 
-from kernelarc_mcp.http import _listen
+from kernelarc_mcp.web.listening import _listen
 
 
 def test_the_socket_is_told_to_be_tcps_so_that_no_answer_waits_for_an_acknowledgement() -> None:

@@ -1,0 +1,87 @@
+"""Listening on an address and serving an application there until the process is told to end."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import anyio
+import uvicorn
+
+from kernelarc_mcp.web.connections import Connections, watched_by
+from kernelarc_mcp.web.front import Front
+
+_WAITING: Final = 1024
+"""Connections that the kernel keeps until they are accepted."""
+_GRACE: Final = 2
+"""Seconds a stop waits for what is open; streams are ended before, in half of it."""
+
+
+class CannotListen(Exception):
+    """The address is taken, or not one of this machine."""
+
+
+@contextmanager
+def listening(address: str, port: int) -> Iterator[tuple[socket.socket, str]]:
+    """Yield a socket that listens, and its URL without a path; port 0 takes a free one."""
+    with _listen(address, port) as found:
+        shown = f"[{address}]" if ":" in address else address
+        yield found, f"http://{shown}:{found.getsockname()[1]}"
+
+
+async def run(entrance: Front, connections: Connections, listening: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    config = uvicorn.Config(
+        entrance,
+        http=watched_by(connections),
+        backlog=connections.backlog,
+        ws="none",
+        proxy_headers=False,
+        # Its lines hold paths as clients send them, tokens in queries too.
+        access_log=False,
+        server_header=False,
+        log_level="warning",
+        timeout_graceful_shutdown=_GRACE,
+        log_config=None,
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(entrance.watch)
+        await _Server(config, entrance).serve(sockets=[listening])
+        tasks.cancel_scope.cancel()
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn that ends open streams itself: clients that listen would hold a stop up."""
+
+    def __init__(self, config: uvicorn.Config, entrance: Front) -> None:
+        super().__init__(config)
+        self._entrance = entrance
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or []:
+            # The loop accepts few in one go; those that wait for their turn need not come again.
+            listening.listen(_WAITING)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        ending = asyncio.get_running_loop().call_later(_GRACE / 2, self._entrance.end_streams)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # By its number: asyncio sends at once only on sockets that say they are TCP's. Else the second
+    # part of each answer waits 40 ms for the client's acknowledgement of the first.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address, port))
+        listening.listen(_WAITING)
+    except OSError as error:
+        listening.close()
+        raise CannotListen(f"cannot listen on {address}:{port}: {error.strerror}") from error
+    return listening
