@@ -341,7 +341,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert self.laws.broken(state) == []
             assert set(state.attempts) == self.accepted
             for (agent, request), ticket in self.requests.items():
-                assert state.by_request[agent, request] == ticket
+                assert state.attempts.requested(agent, request) == ticket
             assert state.record.ticket == SEED or state.record.ticket in self.accepted
 
     def teardown(self) -> None:

@@ -123,7 +123,9 @@ def apply(state: CampaignState, event: Event) -> None:
             apply_profile(state, event, body)
     state.seq = event.seq
     state.head = event.hash
-    touched = state.unsettled.get(event.submission) or state.attempts.get(event.submission)
+    touched = state.unsettled.get(event.submission)
+    if touched is None and event.submission:
+        touched = state.attempts.get(event.submission)
     if touched is not None:
         touched.last_seq = event.seq
         state.attempts.keep(touched)
@@ -188,8 +190,8 @@ def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
     expect(event, state.attempts_left(event.agent) > 0, "no attempt was left")
     expect(event, not state.limit_reached(event.at), "a limit was reached")
     expect(event, body.number == state.used + 1, f"attempt number {state.used + 1} was next")
-    request = (event.agent, body.request_id)
-    expect(event, request not in state.by_request, "the request was charged before")
+    before = state.attempts.requested(event.agent, body.request_id)
+    expect(event, before is None, "the request was charged before")
     episode = standing.episode if standing.drafting else 0
     expect(event, body.episode == episode, f"the drafting episode was {episode}")
     expect(event, body.lens == standing.lens, f"the agent's lens was {standing.lens}")
@@ -207,10 +209,9 @@ def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
         solution_digest=body.solution_digest,
         parent=standing.branch,
     )
-    state.attempts[ticket] = state.unsettled[ticket] = attempt
+    state.attempts.add(attempt)
+    state.unsettled[ticket] = attempt
     totals_of(state, body.lens).attempts += 1
-    if body.request_id:
-        state.by_request[request] = ticket
     if body.key is not None:
         state.by_key.setdefault(body.key, ticket)
     standing.used += 1

@@ -167,7 +167,6 @@ class CampaignState:
     attempts: Attempts = field(default_factory=Attempts)
     unsettled: dict[str, Attempt] = field(default_factory=dict)
     """Those of them that have no verdict yet, in their order."""
-    by_request: dict[tuple[str, str], str] = field(default_factory=dict)
     by_key: dict[str, str] = field(default_factory=dict)
     """Key of a source -> the first submission with it that was or will be judged."""
     binaries: dict[str, str] = field(default_factory=dict)

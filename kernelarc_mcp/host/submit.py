@@ -74,7 +74,7 @@ def submit(campaign: Campaign, agent: str, candidate: Candidate) -> Ticket:
     proposal, contents = _proposal(candidate, arguments)
     with campaign.journal.writing() as writer:
         if agent in writer.state.agents and candidate.request_id:
-            seen = writer.state.by_request.get((agent, candidate.request_id))
+            seen = writer.state.attempts.requested(agent, candidate.request_id)
             if seen is not None:
                 return Ticket(seen, charged=False)
         register(writer, agent)
