@@ -19,7 +19,7 @@ from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
 from kernelarc_guard.keeper import Nursery, NurseryLost, Placed, Runner
 from kernelarc_guard.protocol import Schedule
-from kernelarc_guard.returned import Range, ReturnedResults, refuse_odd_bools
+from kernelarc_guard.returned import Range, ReturnedResults, Specs, refuse_odd_bools
 from kernelarc_guard.solution import Solution
 
 _LOG_BYTES = 16 << 20
@@ -239,13 +239,21 @@ class Arm:
 
     def outputs(self, workload: int) -> dict[str, torch.Tensor]:
         """Read the last call's outputs from the stopped process; raises SolutionFault on a breach."""
-        expected = self._drawer.output_specs(workload)
+        expected = self._expected(workload)
         if self._results is None:
             outputs = {name: self._sets[workload].output(name) for name in expected}
             for name, output in outputs.items():
                 refuse_odd_bools(name, output, workload)
             return outputs
         return self._results.read(self._page, expected, workload, self._held)
+
+    def _expected(self, workload: int) -> Specs:
+        """Return the outputs that the last call has given; raises SolutionFault for too few or many."""
+        specs = self._drawer.output_specs(workload)
+        if not self._returns:
+            return specs
+        _, _, count = self._page.read_report()
+        return self._drawer.counts.given(specs, count, self._digest, workload)
 
     def keep_scratch(self) -> None:
         """Set what it wrote to its scratch folder aside for later runners of its slot."""

@@ -192,7 +192,12 @@ class Bench:
         return self._pools.setdefault(workload, Pool()).add(places)
 
     def agree(self, workload: int, outputs: Outputs, others: Outputs) -> bool:
-        """Say whether two arms' outputs are as close as one arm's must be to the oracle's."""
+        """Say whether two arms' outputs are as close as one arm's must be to the oracle's.
+
+        Never where the other arm lacks an output that this one has: it would go unseen.
+        """
+        if not others.keys() >= outputs.keys():
+            return False
         tolerance, definition = self._terms(workload)
         scales = self._typical.get(workload)
         return compare(outputs, others, tolerance, definition, scales=scales).ok

@@ -170,7 +170,9 @@ def _refuses_zeros(problem: Problem, oracle: Oracle, workloads: list[Workload]) 
             inputs = _inputs(problem, oracle, workload, seed)
             answer = oracle.answer(workload, inputs)
             expected = answer.expected
-            zeros = {name: torch.zeros_like(one) for name, one in answer.declared.items()}
+            # What may be left out proves nothing of an answer without it.
+            names = problem.definition.required_outputs
+            zeros = {name: torch.zeros_like(answer.declared[name]) for name in names}
             # Without the rule against zeros: a constant of 1e-30 would pass where zeros would.
             if not compare(
                 _formed(answer, zeros),
@@ -197,6 +199,7 @@ def _depends_on_inputs(problem: Problem, oracle: Oracle, workloads: list[Workloa
             answer, odd = oracle.answer(workload, first), oracle.answer(workload, other)
             # Another answer to these inputs, which for random ones only many calls could show.
             given = odd.expected if oracle.form is None else _formed(answer, odd.declared)
+            given = {name: given[name] for name in _required(oracle, given)}
             expected = answer.expected
             definition = oracle.compared(expected)
             if not compare(given, expected, workload.tolerance, definition).ok or _samples(oracle):
@@ -217,6 +220,11 @@ def _formed(answer: Answer, outputs: Mapping[str, torch.Tensor]) -> Mapping[str,
             name: torch.full_like(one, 77) if one.dtype is not torch.bool else ~one
             for name, one in answer.expected.items()
         }
+
+
+def _required(oracle: Oracle, given: Mapping[str, torch.Tensor]) -> list[str]:
+    """Return which tensors every answer has: those of a form, or the outputs that are not optional."""
+    return list(given) if oracle.form is not None else oracle.definition.required_outputs
 
 
 def _samples(oracle: Oracle) -> bool:

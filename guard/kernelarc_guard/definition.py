@@ -1,10 +1,10 @@
 """A definition: the interface of an operator, its reference and our own keys; light."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from kernelarc_guard import pyast
 from kernelarc_guard.axes import (
@@ -37,6 +37,10 @@ DTYPES: Final = (
     "int8",
     "bool",
 )
+_LEFT_OUT: Final = {
+    f"dsa_sparse_attention_h16_ckv512_kpe64_topk2048_ps{page}": ("lse",) for page in (1, 64)
+}
+"""Outputs that FlashInfer-Bench's own evaluator lets solutions leave out, by definition."""
 
 
 class TensorSpec(Model):
@@ -46,6 +50,8 @@ class TensorSpec(Model):
     """Axis names or digit strings; `[]` is a 0-d tensor, null a Python scalar."""
     dtype: str
     description: str = ""
+    optional: bool = False
+    """Of an output: a value-returning solution may leave it out, if it always does."""
 
     @field_validator("dtype")
     @classmethod
@@ -54,10 +60,12 @@ class TensorSpec(Model):
             raise ValueError(f"{dtype!r} is not one of {', '.join(DTYPES)}")
         return dtype
 
-    @field_validator("description", mode="before")
+    @field_validator("description", "optional", mode="before")
     @classmethod
-    def _no_null(cls, value: object) -> object:
-        return "" if value is None else value
+    def _no_null(cls, value: object, info: ValidationInfo) -> object:
+        if value is not None:
+            return value
+        return "" if info.field_name == "description" else False
 
 
 class Definition(Model):
@@ -201,6 +209,29 @@ class Definition(Model):
             )
         if run.args.vararg is not None or None in run.args.kw_defaults:
             raise ValueError("reference: run takes more than the inputs")
+
+    @property
+    def required_outputs(self) -> list[str]:
+        """Return the outputs that every solution gives, in order; the optional ones follow them.
+
+        Outputs are told apart by their places, so that only last ones can be left out, and never
+        where a form compares them together.
+        """
+        names = list(self.outputs)
+        if self.kernelarc.compared_as is not None:
+            return names
+        while len(names) > 1 and self.is_optional(names[-1]):
+            del names[-1]
+        return names
+
+    def is_optional(self, output: str) -> bool:
+        """Say whether an output is stated to be optional, or FlashInfer-Bench lets it go."""
+        return self.outputs[output].optional or output in _LEFT_OUT.get(self.name, ())
+
+    def answered(self, given: Collection[str]) -> list[str]:
+        """Return the outputs that an answer has to be right in: all but optional ones not `given`."""
+        required = self.required_outputs
+        return [name for name in self.outputs if name in required or name in given]
 
     @property
     def operator_class(self) -> str:

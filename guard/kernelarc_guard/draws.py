@@ -10,6 +10,7 @@ from kernelarc_guard.buffers import BufferSet
 from kernelarc_guard.cores import largest_cache
 from kernelarc_guard.dtypes import stored_shape
 from kernelarc_guard.inputs import Value, make_inputs
+from kernelarc_guard.output_counts import OutputCounts
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.rewriting import Part, partly
 from kernelarc_guard.variety import Variety
@@ -56,6 +57,8 @@ class Drawer:
         self._samples: list[dict[str, torch.Tensor]] = []
         """Layouts, without memory, of each workload's inputs."""
         self.variety = Variety(problem, self._look_at_samples())
+        self.counts = OutputCounts(definition)
+        """How many outputs each solution gives."""
         self._outputs = [self._specs(workload.axes) for workload in problem.workloads]
         self.scalar_outputs = [n for n, spec in definition.outputs.items() if spec.shape is None]
         size = largest_cache() * 3 // 2 if evict_bytes is None else evict_bytes

@@ -10,6 +10,7 @@ from typing import Final
 
 import torch
 
+from kernelarc_guard.chosen_keys import chooses_keys, chosen_scores
 from kernelarc_guard.definition import Definition, TensorSpec, TopK
 from kernelarc_guard.inputs import Value
 from kernelarc_guard.reference import FAILURES, load_reference, one_line
@@ -61,10 +62,12 @@ class Form:
 def form_of(definition: Definition) -> Form | None:
     """Return the form that a definition asks for, None where outputs themselves are compared.
 
-    Definitions of FlashInfer-Bench ask for one by their op_type. Raises FormError.
+    Definitions of FlashInfer-Bench ask for one by their op_type or name. Raises FormError.
     """
     asked = definition.kernelarc.compared_as
     if asked is None:
+        if chooses_keys(definition):
+            return Form(definition, chosen_scores)
         sampling = Sampling.of(definition) if definition.op_type == "sampling" else None
         return Form(definition, sampling.legal, sampling) if sampling is not None else None
     if isinstance(asked, TopK):

@@ -472,6 +472,7 @@ class _Case:
         oracle = Oracle(problem, self._backend.place)
         drawer = self._backend.drawer(problem, self._request.schedule.evict_bytes)
         drawer.thrifty = thrifty
+        drawer.counts.known = self._trials.given(problem)
         solutions = [arm.solution for arm in self._arms.values()]
         schedule = self._backend.suit(solutions, self._request.schedule, len(problem.workloads))
         bench = Bench(

@@ -10,7 +10,8 @@ import torch
 
 from kernelarc_guard.definition import Definition
 
-_DEFINITIONS: Final = "dsa_topk_indexer"
+DEFINITIONS: Final = "dsa_topk_indexer"
+"""How the names of definitions with such a cache begin."""
 _INPUT: Final = "k_index_cache_fp8"
 _SCALE_BYTES: Final = 4
 _LARGEST: Final = 448.0
@@ -21,7 +22,7 @@ _LEAST: Final = 1e-4
 
 def is_packed(definition: Definition, name: str) -> bool:
     """Say whether a random input of a definition is a cache of packed keys."""
-    return definition.name.startswith(_DEFINITIONS) and name == _INPUT
+    return definition.name.startswith(DEFINITIONS) and name == _INPUT
 
 
 def packed_keys(
@@ -51,3 +52,17 @@ def packed_keys(
     parts = values.view(torch.uint8), scales.view(torch.uint8)
     packed = torch.cat([part.reshape(pages, tokens * part.shape[-1]) for part in parts], 1)
     return packed.view(torch.int8).reshape(shape)
+
+
+def keys_at(cache: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Return the keys at some places of a cache times their scales, float64 [..., length of a key].
+
+    A place is `page * tokens of a page + token`.
+    """
+    pages, tokens, _, width = cache.shape
+    length = width - _SCALE_BYTES
+    raw = cache.contiguous().view(torch.uint8).reshape(pages, tokens * width)
+    values = raw[:, : tokens * length].reshape(pages * tokens, length)
+    scales = raw[:, tokens * length :].reshape(pages * tokens, _SCALE_BYTES)
+    keys = values[places].view(torch.float8_e4m3fn).to(torch.float64)
+    return keys * scales[places].view(torch.float32).to(torch.float64)

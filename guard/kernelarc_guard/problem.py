@@ -88,6 +88,9 @@ class Problem(Model):
         dumped = definition.model_dump(mode="json")
         if definition.kernelarc.compared_as is None:
             del dumped["kernelarc"]["compared_as"]  # problems from before it keep their digest
+        for spec in (*dumped["inputs"].values(), *dumped["outputs"].values()):
+            if not spec["optional"]:
+                del spec["optional"]  # as above
         content = {
             "definition": dumped,
             # Sorting the keys loses the order of the call, so it is spelt out.

@@ -100,6 +100,8 @@ def compare(
 ) -> Comparison:
     """Compare every output of the definition, under the definition's tolerance mode.
 
+    An optional output that `actual` lacks is not compared.
+
     `actual` has the declared dtypes, `expected` is what the oracle returns; shapes must be equal
     (ValueError otherwise). `scales` says how large honest errors are, per row or `[1, 1]` for a
     whole output. All outputs are measured even after one fails.
@@ -108,13 +110,13 @@ def compare(
     limits = {
         name: scale * kappa(actual[name].dtype)
         for name, scale in (scales or {}).items()
-        if mode.scaled
+        if mode.scaled and name in actual
     }
     results = [
         _compare_one(
             name, actual[name], expected[name], tolerance, mode, refuse_zeros, limits.get(name)
         )
-        for name in definition.outputs
+        for name in definition.answered(actual)
     ]
     failed = next((result for result in results if not result.ok), None)
     return Comparison(

@@ -12,6 +12,7 @@ class Trials:
         """Start with nothing tried; references run on `place`, which has so much memory."""
         self._place = place
         self._memory_bytes = memory_bytes
+        self._given: dict[str, dict[str, int]] = {}
         self._known: dict[str, list[str] | ProblemError] = {}
 
     def notes(self, problem: Problem) -> list[str]:
@@ -26,3 +27,7 @@ class Trials:
         if isinstance(known, ProblemError):
             raise Refused(f"the problem cannot be graded: {known}")
         return known
+
+    def given(self, problem: Problem) -> dict[str, int]:
+        """Return what is known, and is to be remembered, of how many outputs solutions gave."""
+        return self._given.setdefault(problem.digest, {})

@@ -104,6 +104,11 @@ def _python(definition: Definition, inputs: list[str], outputs: list[str], gpu: 
         f"Arguments are contiguous {kind}.{note}{may}",
         "Return plain tensors of the stated shape and dtype that share no memory with inputs.",
     ]
+    free = outputs[len(definition.required_outputs) :]
+    if free:
+        lines.append(
+            f"{', '.join(free)}: optional when you return the outputs; every call gives it or none does."
+        )
     if gpu:
         lines.append(
             "torch.compile and CUDA graphs work. Send CUDA as `cuda`; load_inline would compile within"

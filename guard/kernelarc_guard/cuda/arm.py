@@ -166,7 +166,7 @@ class CudaArm(Arm):
         What is copied is what was there when the call said that it was done: the seal's pieces are
         compared after the copy, whose kernels cannot run before the runner's have ended.
         """
-        expected = self._drawer.output_specs(workload)
+        expected = self._expected(workload)
         if self._returns:
             check_returned(self._page, expected, workload)
         buffers = self._buffers[workload]

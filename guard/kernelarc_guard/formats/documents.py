@@ -22,6 +22,7 @@ _AXES: Final[dict[str, type[Model]]] = {"const": ConstAxis, "var": VarAxis, "exp
 _OLD_DTYPES: Final = {"float8_e4m3": "float8_e4m3fn"}
 _KEPT: Final = ("tags",)
 """Keys that the formats know and nothing here needs."""
+_REQUIRED: Final = "only last ones, after one that every solution gives, can be left out, and none with compared_as"
 _TRACE_KEYS: Final = ("workload", "definition", "solution", "evaluation")
 
 
@@ -62,6 +63,7 @@ def parse_definition(raw: Document, where: str, warnings: list[str]) -> Definiti
         definition = Definition.model_validate(known)
     except ValidationError as error:
         raise ValueError(f"{where}{first_error(error)[1]}") from None
+    warnings.extend(f"{where}{line}" for line in _not_left_out(definition))
     called = pyast.positional(pyast.functions(pyast.parse(definition.reference))["run"])
     if called != list(definition.inputs):
         warnings.append(
@@ -69,6 +71,20 @@ def parse_definition(raw: Document, where: str, warnings: list[str]) -> Definiti
             f"the inputs ({', '.join(definition.inputs)}) are passed by position"
         )
     return definition
+
+
+def _not_left_out(definition: Definition) -> list[str]:
+    """Return a line for whatever is stated to be optional and is not."""
+    told = [
+        f"inputs.{name}.optional: ignored: every input is passed"
+        for name, spec in definition.inputs.items()
+        if spec.optional
+    ]
+    return told + [
+        f"outputs.{name}.optional: ignored: {_REQUIRED}"
+        for name in definition.required_outputs
+        if definition.outputs[name].optional
+    ]
 
 
 def _modern(raw: Document, where: str, warnings: list[str]) -> Document:
