@@ -15,7 +15,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from mcp.client.streamable_http import streamable_http_client
 _TESTS = Path(__file__).resolve().parent.parent / "tests"
 sys.path[:0] = [str(_TESTS)]
 
+from crash.own_clock import OwnClock  # noqa: E402
 from guard_process import SCHEDULE, problem  # noqa: E402
 
 from kernelarc_guard.problem import Problem  # noqa: E402
@@ -55,6 +55,7 @@ class Sample:
     submissions: int
     judged: int
     seconds: float
+    """Without those in which it was stopped."""
     server: int
     """Bytes of memory, as are the next two."""
     guard: int
@@ -114,7 +115,7 @@ class Run:
         self._done = 0
         self._next = 0
         self._judged = 0
-        self._began = time.monotonic()
+        self._clock = OwnClock()
 
     async def run(self) -> list[str]:
         """Submit everything; return what is wrong in the end."""
@@ -141,7 +142,9 @@ class Run:
             finally:
                 server.terminate()
         wrong = verify(self._folder) + self._count()
-        self._note({"verified": not wrong, "wrong": wrong, "verdicts": self._verdicts()})
+        stops = {"stops": self._clock.stops, "stopped": round(self._clock.stopped)}
+        end = {"verified": not wrong, "wrong": wrong, "verdicts": self._verdicts()}
+        self._note(end | stops)
         return wrong
 
     async def _client(self, url: str, agent: str, token: str, server: int) -> None:
@@ -187,7 +190,7 @@ class Run:
         sample = Sample(
             submissions=self._done,
             judged=self._judged,
-            seconds=round(time.monotonic() - self._began, 1),
+            seconds=round(self._clock.now(), 1),
             server=_resident(server),
             guard=max([_resident(pid) for pid in guards], default=0),
             database=sum(path.stat().st_size for path in self._folder.glob("campaign.db*")),
@@ -253,7 +256,8 @@ def report(samples: list[Sample], end: dict[str, Any]) -> tuple[str, list[str]]:
                 "",
                 f"{last.submissions:,} submissions through {CLIENTS} clients of one HTTP server, {last.judged} of them",
                 "judged by the real guard on the CPU, the others ended by the host's gate"
-                f" ({rate:.1f} submissions per second on a busy machine of {os.cpu_count()} cores):",
+                f" ({rate:.1f} submissions per second on a busy machine of {os.cpu_count()} cores).",
+                f"Others stopped it {end.get('stops', 0)} times to measure, for {end.get('stopped', 0)} s in all, which are not counted.",
                 "",
                 "```",
                 f"python -m benchmarks.long_run --submissions {last.submissions} --measured {last.judged} --out FILE",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from crash import audit
+from crash.own_clock import OwnClock
 from crash.points import Point, read_log
 from crash.victims import Order, answers, start_client, start_dispatcher
 from host_places import kernel, make_campaign, planned
@@ -73,6 +74,7 @@ class LedgerRun:
 
     def __post_init__(self) -> None:
         self._choice = random.Random(self.seed)
+        self._clock = OwnClock()
         self._number = 0
         self._sources: list[str] = []
         self._logs = self.folder.with_name(f"{self.folder.name}-logs")
@@ -87,7 +89,7 @@ class LedgerRun:
 
     def client_killed(self, point: Point) -> Row | None:
         """Kill a client that submits, let it begin again; None where it never came to the point."""
-        began = time.monotonic()
+        began = self._clock.now()
         self.judge()
         agent, orders = self._choice.choice(AGENTS), self._some(2)
         log = self._log()
@@ -100,7 +102,7 @@ class LedgerRun:
     def dispatcher_killed(self, point: Point, standby: bool = False) -> Row | None:
         """Kill a dispatcher that judges, perhaps with another one waiting; None where it never came there."""
         self.stop()
-        began = time.monotonic()
+        began = self._clock.now()
         self.submit(self._choice.choice(AGENTS), self._some(2))
         log = self._log()
         process = start_dispatcher(self.made_by, self.folder, self.guard, log, point)
@@ -119,7 +121,7 @@ class LedgerRun:
         self.submit(self._choice.choice(AGENTS), self._some(2))
         time.sleep(self._choice.uniform(*_WAITS))
         assert self.dispatcher is not None
-        began, stage = time.monotonic(), self._stage()
+        began, stage = self._clock.now(), self._stage()
         _kill(self.dispatcher)
         self._ended(self.dispatcher)
         return self._outside(began, "dispatcher", stage)
@@ -132,7 +134,7 @@ class LedgerRun:
         dispatcher = self.dispatcher.pid
         self._until(lambda: bool(children(dispatcher)))
         time.sleep(self._choice.uniform(*_WAITS))
-        began, stage = time.monotonic(), self._stage()
+        began, stage = self._clock.now(), self._stage()
         for pid in children(dispatcher):
             os.kill(pid, signal.SIGKILL)
         return self._outside(began, "guard", stage)
@@ -201,7 +203,7 @@ class LedgerRun:
 
     def _add(self, began: float, process: str, stage: str, statement: int, what: str) -> Row:
         wrong = audit.now(self.folder, self._answered())
-        took = round(time.monotonic() - began, 3)
+        took = round(self._clock.now() - began, 3)
         number = len(self.rows) + 1
         self.rows.append(Row(self.seed, number, process, stage, statement, what, wrong, took))
         return self.rows[-1]
@@ -252,9 +254,9 @@ class LedgerRun:
         return f"after {kind}"
 
     def _until(self, condition: Callable[[], bool]) -> None:
-        limit = time.monotonic() + _DEADLINE
+        limit = self._clock.now() + _DEADLINE
         while not condition():
-            if time.monotonic() > limit:
+            if self._clock.now() > limit:
                 raise Stuck(f"{self.folder}: seed {self.seed}, after {len(self.rows)} kills")
             time.sleep(_LOOK)
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from crash import audit, processes
 from crash.ledger_runs import Row, Stuck, look
+from crash.own_clock import OwnClock
 from crash.processes import ROLES, Role
 from guard_process import SCHEDULE, problem
 
@@ -43,6 +44,7 @@ class StackRun:
 
     def __post_init__(self) -> None:
         self._choice = random.Random(self.seed)
+        self._clock = OwnClock()
         self._notes = self.folder.with_name(f"{self.folder.name}-notes")
         self._notes.mkdir()
         self._stop = self._notes / "stop"
@@ -90,7 +92,7 @@ class StackRun:
         return len(self._sent())
 
     def _kill(self, role: Role) -> Row:
-        began = time.monotonic()
+        began = self._clock.now()
         if role not in _SHORT:
             time.sleep(self._choice.uniform(0.0, 1.5))
         while True:
@@ -109,7 +111,7 @@ class StackRun:
         wrong = audit.now(self.folder, self._answered())
         before = self._verdicts()
         self._until(lambda: self._all_alive() and (self._paused() or self._verdicts() > before))
-        took = round(time.monotonic() - began, 3)
+        took = round(self._clock.now() - began, 3)
         row = Row(self.seed, len(self.rows) + 1, role, stage, 0, what, wrong, took)
         self.rows.append(row)
         return row
@@ -240,9 +242,9 @@ class StackRun:
         return self.pause is not None and self.pause.exists()
 
     def _until(self, condition: Callable[[], object]) -> None:
-        limit = time.monotonic() + _DEADLINE
+        limit = self._clock.now() + _DEADLINE
         while not condition():
-            if time.monotonic() > limit:
+            if self._clock.now() > limit:
                 said = subprocess.run(
                     ["ps", "-eo", "pid,ppid,stat,etimes,wchan:20,args"],
                     capture_output=True,
