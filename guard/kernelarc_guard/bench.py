@@ -31,11 +31,11 @@ from kernelarc_guard.pair_ruler import PairRuler
 from kernelarc_guard.precision import Scales
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import PairTimes, Schedule
-from kernelarc_guard.rewriting import Part
 from kernelarc_guard.sampling import Pool
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.staleness import is_stale
 from kernelarc_guard.tolerance import Comparison, compare
+from kernelarc_guard.unannounced import Unannounced
 from kernelarc_guard.workload import Tolerance
 
 Outputs = dict[str, torch.Tensor]
@@ -100,6 +100,7 @@ class Bench:
 
     def start(self, nursery: Nursery, contestant: Contestant, untimed: bool = False) -> Arm:
         """Fork a runner for one solution; `untimed` where no time decides. Raises SolutionFault."""
+    _dealer: Unannounced | None = None
         return self.backend.start(
             nursery, contestant, self.drawer, self.schedule, self.note, self.awake or untimed
         )
@@ -234,19 +235,11 @@ class Bench:
         if before is None or result.max_absolute_error >= before.max_absolute_error:
             self.worst[workload] = result
 
-    def unannounced(self, workload: int, before: Draw | None) -> tuple[Draw | None, bool]:
-        """Return inputs of another sort, None for own ones, and whether objects are to be new.
-
-        `before` is the last draw of the workload's own values.
-        """
-        sort = secrets.randbelow(4)
-        if sort == 0:
-            return None, True
-        draw: Draw | None = None
-        if sort == 1 and before is not None:
-            part: Part = "rows" if secrets.randbits(1) else "elements"
-            draw = self.drawer.part(workload, before, part)
-        return draw or self.other(workload), False
+    def unannounced(self, workload: int, before: Draw | None) -> Iterator[tuple[Draw | None, bool]]:
+        """Yield what `Unannounced.calls` does."""
+        if self._dealer is None:
+            self._dealer = Unannounced(self.drawer, self.other, self._legal)
+        return self._dealer.calls(workload, before)
 
     def other(self, workload: int) -> Draw | None:
         """Return inputs of another distribution that is legal for a workload, None without one."""

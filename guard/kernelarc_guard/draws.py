@@ -92,6 +92,20 @@ class Drawer:
             own, keep = own | (self._kept(workload) or self._statics(workload)), self.static
         return Draw(self.variety.derive(workload, own, kind, keep), f"{kind} values")
 
+    def spiked(self, workload: int, name: str) -> Draw:
+        """Return own inputs with a few elements of one far from usual; a static one for one call."""
+        own = self._make(workload) | (self._kept(workload) or self._statics(workload))
+        if name in self.static:
+            self._static.pop(workload, None)
+        others = frozenset(own) - {name}
+        return Draw(
+            self.variety.derive(workload, own, "spiked", others), f"spiked values of {name}"
+        )
+
+    def unsettled(self, workload: int) -> bool:
+        """Say whether the workload's static inputs are new in its next draw."""
+        return bool(self.static) and workload not in self._static
+
     def part(self, workload: int, before: Draw, part: Part, only: str | None = None) -> Draw | None:
         """Return a draw that differs from the one before in a part of one input, if one may.
 

@@ -109,9 +109,10 @@ def _alone(
             for index in range(bench.calls_alone):
                 while bench.another_alone():
                     line.check()  # its answer is at hand only until the next draw's
-                    other, renew = bench.unannounced(workload, last)
-                    other = other or bench.drawer.draw(workload)
-                    line.call(workload, other, checked=True, renew=renew)
+                    for other, renew in bench.unannounced(workload, last):
+                        draw = other or bench.drawer.draw(workload)
+                        line.call(workload, draw, checked=True, renew=renew)
+                        line.check()
                 last = bench.drawer.draw(workload)
                 times.append(line.call(workload, last, checked=index == audited))
             block.append(times)

@@ -45,6 +45,10 @@ class Variety:
         """Return the kinds of values that some input of the workload may take."""
         return sorted({kind for kinds in self._allowed[workload].values() for kind in kinds})
 
+    def kinds_of(self, workload: int, name: str) -> tuple[str, ...]:
+        """Return the kinds of values that one input of the workload may take."""
+        return self._allowed[workload].get(name, ())
+
     def derive(
         self, workload: int, inputs: Mapping[str, Value], kind: str, keep: frozenset[str]
     ) -> dict[str, Value]:
