@@ -20,7 +20,8 @@ async def follow(
 ) -> SubmissionView:
     """Return the submission when it is done or after `seconds`, reporting progress meanwhile.
 
-    Cancelling the call ends the waiting only: the submission lives in the ledger.
+    Earlier where this process is about to end. Cancelling the call ends the waiting only: the
+    submission lives in the ledger.
     """
     deadline = anyio.current_time() + min(seconds, MAX_WAIT)
     told = 0.0
@@ -29,7 +30,7 @@ async def follow(
         seen = host.changed(ticket)
         view = host.submission(agent, ticket)
         now = anyio.current_time()
-        if view.state == "done" or now >= deadline:
+        if view.state == "done" or now >= deadline or host.stopping:
             return view
         # Clients drop a progress that does not strictly increase.
         told = max(told + 0.001, float(view.percent))
@@ -41,7 +42,7 @@ async def _until_changed(host: Host, ticket: str, seen: int, deadline: float) ->
     # Polled, because another process may be the one that judges.
     while (left := deadline - anyio.current_time()) > 0:
         await anyio.sleep(min(POLL, left))
-        if host.changed(ticket) != seen:
+        if host.stopping or host.changed(ticket) != seen:
             return
 
 

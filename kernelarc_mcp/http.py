@@ -45,9 +45,11 @@ async def serve_http(
     *,
     rules: Rules,
     on_listening: Callable[[str], None],
+    on_stopping: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; port 0 takes a free one, told to `on_listening` as a URL.
 
+    When it is told to end, calls that wait are answered as things stand and `on_stopping` is called.
     `host` is whose tokens are believed and whose ledger is measured; None serves anybody, for
     trying an application that has no campaign. Raises CannotListen.
     """
@@ -56,8 +58,14 @@ async def serve_http(
         metrics = Metrics(tools)
         connections = Connections(metrics.tallies, rules.receive_seconds)
         entrance = _entrance(server, host, rules, metrics, connections)
+
+        def stopping() -> None:
+            if host is not None:
+                host.stopping = True
+            on_stopping()
+
         on_listening(f"{url}{PATH}")
-        await run(entrance, connections, found)
+        await run(entrance, connections, found, stopping)
 
 
 def _entrance(

@@ -120,9 +120,28 @@ def serve(
 
     async def run() -> None:
         rules = Rules(names, rate, receive_seconds, open_metrics)
-        await serve_http(server, host, address, port, rules=rules, on_listening=listening)
+    def stopping() -> None:
+        err.print(_left_behind(host), markup=False)
+
+        await serve_http(
+            server,
+            host,
+            address,
+            port,
+            rules=rules,
+            on_listening=listening,
+            on_stopping=stopping,
+        )
 
     try:
         anyio.run(run)
     except CannotListen as error:
         raise UserError(f"--http: {error}") from None
+
+
+def _left_behind(host: Host) -> str:
+    """Say what is left when the server stops, and how it goes on."""
+    with host.campaign.journal.reading() as state:
+        queued = len(state.unsettled)
+    waiting = f"{queued} submissions stay queued" if queued else "nothing is queued"
+    return f"Stopping: {waiting}; tickets stay valid, and the same command goes on"

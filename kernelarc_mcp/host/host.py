@@ -44,6 +44,8 @@ class Host:
 
     def __init__(self, opened: campaign.Campaign) -> None:
         self.campaign = opened
+        self.stopping = False
+        """Set when this process is about to end: who waits is answered as things stand."""
 
     @classmethod
     def create(

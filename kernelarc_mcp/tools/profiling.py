@@ -39,6 +39,8 @@ class ProfilingTools:
         deadline = anyio.current_time() + min(wait_seconds, MAX_WAIT)
         told, beat = 0.0, 0.0
         while view.state == "queued" and (left := deadline - anyio.current_time()) > 0:
+            if host.stopping:
+                break
             now = anyio.current_time()
             if now >= beat:
                 told += 0.001

@@ -64,6 +64,12 @@ def slow_body(seconds: float) -> Response:
     return _json_rpc_error(408, _REFUSED, said, {}, {})
 
 
+def stopping() -> Response:
+    """Say that the server ends; nothing that was charged is lost by it."""
+    said = "The server is stopping. Send it again once it runs; tickets stay valid."
+    return _json_rpc_error(503, TOO_MUCH, said, {}, {})
+
+
 def _json_rpc_error(
     status: int, code: int, message: str, data: dict[str, Any], headers: dict[str, str]
 ) -> Response:

@@ -24,30 +24,35 @@ class Exchange:
         self._scope = scope
         self._send = send
         self._finished = False
+        self._instead: Response | None = None
         self._cancelling = anyio.CancelScope()
 
-    async def run(self, app: ASGIApp, receive: Receive, instead: Response) -> None:
-        """Let `app` answer; where `end` is called, end a stream that has begun, else say `instead`.
+    async def run(self, app: ASGIApp, receive: Receive) -> None:
+        """Let `app` answer; where `end` is called, end a stream that has begun, else say why.
 
         A stream that `app` leaves open is ended as well: so the client sees that it is whole.
         """
         with self._cancelling:
             await app(self._scope, receive, self._pass_on)
-        if self._finished or not (self.status or self._cancelling.cancelled_caught):
+        if self._finished:
             return
         # The client may be gone as well.
         with suppress(OSError):
             if self.status:
                 await self._pass_on({"type": "http.response.body", "body": b""})
-            else:
-                await self.answer(instead, receive)
+            elif self._instead is not None and self._cancelling.cancelled_caught:
+                await self.answer(self._instead, receive)
 
     async def answer(self, response: Response, receive: Receive) -> None:
         """Answer without the application."""
         await response(self._scope, receive, self._pass_on)
 
-    def end(self) -> None:
-        """End the exchange; a listening client would hold it open for ever."""
+    def end(self, instead: Response) -> None:
+        """End the exchange, saying `instead` where nothing was answered yet.
+
+        A listening client would hold it open for ever.
+        """
+        self._instead = instead
         self._cancelling.cancel()
 
     async def _pass_on(self, message: Message) -> None:

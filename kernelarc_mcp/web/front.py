@@ -1,7 +1,7 @@
 """Stands before the application: nothing reaches it that is not from somebody it may serve."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
@@ -114,15 +114,16 @@ class Front:
             hashes = {exchange.token for exchange in self._running}
             if self._tokens is None or not hashes:
                 continue
-            self._end_all(hashes - self._tokens.valid_tokens(hashes))
+            revoked = hashes - self._tokens.valid_tokens(hashes)
+            self._end_all(revoked, answers.no_valid_token)
 
     def end_streams(self) -> None:
         """End everything that is open, as the server stops."""
-        self._end_all({exchange.token for exchange in self._running})
+        self._end_all({exchange.token for exchange in self._running}, answers.stopping)
 
-    def _end_all(self, tokens: set[str]) -> None:
+    def _end_all(self, tokens: set[str], instead: Callable[[], Response]) -> None:
         for exchange in [one for one in self._running if one.token in tokens]:
-            exchange.end()
+            exchange.end(instead())
 
     def _misaddressed(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -208,23 +209,22 @@ class Front:
         self, name: str, exchange: Exchange, scope: Scope, receive: Receive
     ) -> None:
         session = exchange.headers.get(SESSION, "")
-        revoked = answers.no_valid_token()
         if scope["path"] == MCP and session:
             with self._sessions.using(name, session):
-                await exchange.run(self._inner, receive, revoked)
+                await exchange.run(self._inner, receive)
             if exchange.status == 404 or (scope["method"] == "DELETE" and exchange.status == 200):
                 self._sessions.ended(name, session)
             return
         version = exchange.headers.get(_VERSION)
         later_era = version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
         if scope["path"] != MCP or later_era:
-            await exchange.run(self._inner, receive, revoked)
+            await exchange.run(self._inner, receive)
             return
         try:
             with self._sessions.opening(name) as old:
                 if old:
                     await self._end_session(old, scope)
-                await exchange.run(self._inner, receive, revoked)
+                await exchange.run(self._inner, receive)
                 if exchange.session and exchange.status < 400:
                     self._sessions.opened(name, exchange.session)
         except NoRoom:

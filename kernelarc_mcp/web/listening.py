@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -30,8 +30,13 @@ def listening(address: str, port: int) -> Iterator[tuple[socket.socket, str]]:
         yield found, f"http://{shown}:{found.getsockname()[1]}"
 
 
-async def run(entrance: Front, connections: Connections, listening: socket.socket) -> None:
-    """Serve until SIGTERM or SIGINT."""
+async def run(
+    entrance: Front,
+    connections: Connections,
+    listening: socket.socket,
+    on_stopping: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; `on_stopping` is called at that, before anything is ended."""
     config = uvicorn.Config(
         entrance,
         http=watched_by(connections),
@@ -47,16 +52,19 @@ async def run(entrance: Front, connections: Connections, listening: socket.socke
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(entrance.watch)
-        await _Server(config, entrance).serve(sockets=[listening])
+        await _Server(config, entrance, on_stopping).serve(sockets=[listening])
         tasks.cancel_scope.cancel()
 
 
 class _Server(uvicorn.Server):
     """A uvicorn that ends open streams itself: clients that listen would hold a stop up."""
 
-    def __init__(self, config: uvicorn.Config, entrance: Front) -> None:
+    def __init__(
+        self, config: uvicorn.Config, entrance: Front, on_stopping: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._entrance = entrance
+        self._on_stopping = on_stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -65,6 +73,7 @@ class _Server(uvicorn.Server):
             listening.listen(_WAITING)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stopping()
         ending = asyncio.get_running_loop().call_later(_GRACE / 2, self._entrance.end_streams)
         try:
             await super().shutdown(sockets)

@@ -1,9 +1,11 @@
 """The door to a real HTTP server process under abuse; an honest client is served all the while."""
 
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -407,3 +409,45 @@ def test_a_stop_ends_open_streams_in_good_order(tmp_path: Path) -> None:
                 pass
         assert opened.process.wait(20) is not None
     assert "Traceback" not in "".join(opened.lines)
+
+
+def test_ctrl_c_answers_who_waits_and_says_what_is_left(tmp_path: Path) -> None:
+    place, submit = create(tmp_path / "campaign"), "submit_candidate"
+
+    def submitted() -> int:
+        host = Host.open(place.folder)
+        try:
+            with host.campaign.journal.reading() as state:
+                return len(state.unsettled)
+        finally:
+            host.close()
+
+    with door(place, silent_guard(tmp_path)) as opened, httpx2.Client(timeout=PATIENCE) as http:
+        older = opened.bearer("bob")
+        opening = http.post(opened.url, headers=older, json=initialize())
+        older |= {"mcp-session-id": opening.headers["mcp-session-id"]}
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert http.post(opened.url, headers=older, json=ready).status_code == 202
+        first, second = (
+            tool_call({"source": f"def run(x):\n    return x + {n}\n", "summary": "s"}, submit)
+            for n in (1, 2)
+        )
+        newer = modern(opened.bearer("ada"), submit)
+        with ThreadPoolExecutor() as clients:
+            asked = [
+                clients.submit(http.post, opened.url, headers=headers, json=call)
+                for headers, call in ((older, first), (newer, second))
+            ]
+            until(lambda: submitted() == 2 or any(one.done() for one in asked), "both clients wait")
+            assert not any(one.done() for one in asked), [one.result().text for one in asked]
+            begun = time.monotonic()
+            opened.process.send_signal(signal.SIGINT)
+            answers = [one.result() for one in asked]
+        assert opened.process.wait(20) == 128 + signal.SIGINT
+        assert time.monotonic() - begun < 15
+    for answer in answers:
+        assert answer.status_code == 200
+        assert "Call wait_submission with ticket s00" in answer.text
+    said = "".join(opened.lines)
+    assert "Stopping: 2 submissions stay queued; tickets stay valid" in said
+    assert "Traceback" not in said and "ERROR" not in said
