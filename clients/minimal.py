@@ -25,8 +25,10 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 async def main(url: str, name: str, source: str, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
-        if (await http.post(url)).status_code == 401:
-            raise ValueError("the server knows no such token")
+        status = (await http.post(url)).status_code
+        if status in (401, 404):
+            known = {401: "the server knows no such token", 404: "no server; its path is /mcp"}
+            raise ValueError(known[status])
         async with Client(streamable_http_client(url, http_client=http)) as client:
             await submit(client, name, source)
 

@@ -13,14 +13,14 @@ from kernelarc_mcp.cli.console import UserError, err, out
 from kernelarc_mcp.cli.options import CampaignDir
 from kernelarc_mcp.connecting.changes import CannotChange
 from kernelarc_mcp.connecting.door import (
-    DEFAULT_URL,
     TOKEN_VARIABLE,
     Door,
     HttpDoor,
+    http_door,
     stdio_door,
 )
 from kernelarc_mcp.connecting.files import LEFT_ALONE, printed, written
-from kernelarc_mcp.connecting.forms import Client, Era, Form, form_for
+from kernelarc_mcp.connecting.forms import PROMPT, Client, Era, Form, form_for
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.host import Host
 
@@ -54,22 +54,34 @@ def connect(
     project: Annotated[
         Path, typer.Option("--project", metavar="FOLDER", help="Where the client is started.")
     ] = Path(),
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Gemini CLI: let it call these tools without asking anybody."),
+    ] = False,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Try the connection afterwards.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--check/--no-check",
+            help="Try the connection afterwards.",
+            show_default="where KERNELARC_TOKEN is set, or over stdio",
+        ),
+    ] = None,
 ) -> None:
     """Print or write what a client needs to take part in a campaign, then try the connection.
 
     No token is ever written: over HTTP the client takes it from KERNELARC_TOKEN (VS Code asks for
     it), over stdio there is none. `--write` also puts the skill where the client looks for skills.
+    Exit status 1: the connection was tried and does not work, or `--check` was given without a token.
     """
+    if trust and client != "gemini":
+        raise UserError("--trust: only Gemini CLI has such an entry")
     token = os.environ.get(TOKEN_VARIABLE, "")
     host = Host.open(folder)
     try:
         door: Door
         if http or url:
-            door = HttpDoor(url or DEFAULT_URL)
             who = _agent_of_token(host, token, agent)
+            door = http_door(url, folder, host.settings.name, who)
         else:
             who = _chosen(host.agents(), agent)
             door = stdio_door(folder, who)
@@ -77,21 +89,24 @@ def connect(
         host.close()
     if not project.is_dir():
         raise UserError(f"--project: {project} is no folder")
-    form = form_for(client, door)
+    form = form_for(client, door, trust=trust)
     _write(form, project) if write else _print(form, project)
     for note in form.notes:
         err.print(note, markup=False)
-    if not check:
+    err.print(f"First prompt for the agent: {PROMPT}", markup=False)
+    if check is False:
         return
     if isinstance(door, HttpDoor) and not token:
         err.print(
             f"Not tried: {TOKEN_VARIABLE} is not set. `new` printed a token for each agent and "
             f"`kernelarc-mcp agent add {folder} NAME` makes another (for a new agent with --attempts N, "
-            "where there is no pool); export it here and where the client is started, then run this "
-            "again.",
+            "where there is no pool); export it where the client is started. Exported here too, this "
+            "command tries the connection.",
             markup=False,
         )
-        raise typer.Exit(NOT_CONNECTED)
+        if check:
+            raise typer.Exit(NOT_CONNECTED)
+        return
     _try(door, token, who, form.era)
 
 

@@ -42,11 +42,15 @@ class JsonEntry:
 
 @dataclass(frozen=True)
 class JsonMember:
-    """Put `value` into the list at `key` of a JSON document, in place of one with the same `id`."""
+    """Put `value` into the list at `key` of a JSON document, in place of one with the same `id`.
+
+    Members whose `id` begins with `instead_of` make room for it too, where that is given.
+    """
 
     path: str
     key: str
     value: Json
+    instead_of: str = ""
 
     def apply(self, text: str) -> str:
         """Return the document with the member; CannotChange where that is no list."""
@@ -54,8 +58,13 @@ class JsonMember:
         members = document.setdefault(self.key, [])
         if not isinstance(members, list):
             raise CannotChange(f"{self.path}: `{self.key}` is no list; put it right by hand")
-        document[self.key] = [m for m in members if not _same(m, self.value)] + [self.value]
+        document[self.key] = [m for m in members if not self._gone(m)] + [self.value]
         return _written(document)
+
+    def _gone(self, member: Json) -> bool:
+        if self.instead_of and isinstance(member, dict):
+            return str(member.get("id", "")).startswith(self.instead_of)
+        return _same(member, self.value)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """How a client reaches a campaign: a server process of its own, or the address of a running one."""
 
+import hashlib
 import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kernelarc_guard.cuda.clocks import LOCK_CLOCKS
 from kernelarc_guard.formats.blobs import ROOTS
@@ -13,7 +15,8 @@ from kernelarc_mcp.launch import AGENT_VARIABLE
 SERVER = "kernelarc"
 """The server's name in every client: with a tool's name it stays under the shortest limit, 60."""
 TOKEN_VARIABLE = "KERNELARC_TOKEN"
-DEFAULT_URL = "http://127.0.0.1:8765/mcp"
+PATH = "/mcp"
+DEFAULT_URL = f"http://127.0.0.1:8765{PATH}"
 _CARRIED = (
     "KERNELARC_GUARD_PYTHON",
     UNSANDBOXED_VARIABLE,
@@ -43,9 +46,21 @@ class HttpDoor:
     """The client sends a bearer token, from its environment, to a server that runs already."""
 
     url: str = DEFAULT_URL
+    holder: str = ""
+    """Campaign and agent whose token it is, as one word that no other pair shares; empty: not known."""
 
 
 Door = StdioDoor | HttpDoor
+
+
+def http_door(url: str, folder: Path, campaign: str, agent: str) -> HttpDoor:
+    """Return the door to a server of the campaign in `folder`; an address without a path gets its path."""
+    address = urlsplit(url or DEFAULT_URL)
+    if address.path in ("", "/"):
+        address = address._replace(path=PATH)
+    where = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:6]
+    holder = "-".join(part for part in (campaign, agent, where) if part)
+    return HttpDoor(address.geturl(), holder)
 
 
 def stdio_door(folder: Path, agent: str) -> StdioDoor:

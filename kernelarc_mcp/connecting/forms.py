@@ -28,6 +28,12 @@ START_SECONDS = 60
 SHARED_SKILL = f".agents/skills/{SERVER}/SKILL.md"
 """Where Codex, Gemini CLI, Cursor and VS Code all look for a project's skills."""
 TOKEN_INPUT = "kernelarc-token"
+"""Of VS Code's input; whose token it is follows, so that no campaign gets another one's."""
+PROMPT = (
+    "Optimise the kernel of this campaign with the kernelarc tools: call get_brief, then do what the "
+    "next_step of each answer says, until the directive is STOP."
+)
+"""What starts an agent, in every client; a shell needs it quoted, and nothing in it."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,12 @@ class Form:
     """How the client connects: `auto` tries the protocol of 2026 first, `legacy` shakes hands."""
 
 
-def form_for(client: Client, door: Door) -> Form:
-    """Return what `client` needs in order to reach a campaign through `door`."""
-    return _FORMS[client](door)
+def form_for(client: Client, door: Door, *, trust: bool = False) -> Form:
+    """Return what `client` needs in order to reach a campaign through `door`.
+
+    `trust` lets Gemini CLI call the tools without asking anybody; the others know no such entry.
+    """
+    return _gemini(door, trust=trust) if client == "gemini" else _FORMS[client](door)
 
 
 def _claude(door: Door) -> Form:
@@ -68,7 +77,7 @@ def _claude(door: Door) -> Form:
         [
             "Claude Code shows the server as pending until you have trusted the folder: start "
             "`claude` there once. `claude -p` needs no trust.",
-            f'Headless: claude -p "…" --allowedTools mcp__{SERVER}',
+            f'Headless: claude -p "{PROMPT}" --allowedTools mcp__{SERVER}',
         ],
         era="auto",
     )
@@ -98,12 +107,12 @@ def _codex(door: Door) -> Form:
             "there once, or put the table into config.toml in your own .codex directory.",
             "Headless, trusted or not: codex exec --skip-git-repo-check -c "
             + shlex.quote(f"mcp_servers.{SERVER}={toml_value(values)}")
-            + ' "…"',
+            + f' "{PROMPT}"',
         ],
     )
 
 
-def _gemini(door: Door) -> Form:
+def _gemini(door: Door, *, trust: bool = False) -> Form:
     if isinstance(door, StdioDoor):
         entry = _plain(door, "")
     else:
@@ -113,16 +122,24 @@ def _gemini(door: Door) -> Form:
             JsonEntry(
                 ".gemini/settings.json",
                 ("mcpServers", SERVER),
-                entry | {"timeout": CALL_SECONDS * 1000},
+                entry | {"timeout": CALL_SECONDS * 1000} | ({"trust": True} if trust else {}),
             ),
             Whole(SHARED_SKILL, skill_text()),
         ],
         [
             "Gemini CLI connects to no server in a folder you have not trusted: start `gemini` there "
             "once, or set GEMINI_CLI_TRUST_WORKSPACE=true (--skip-trust does not connect it).",
-            'Headless: GEMINI_CLI_TRUST_WORKSPACE=true gemini -p "…", with `"trust": true` in the '
-            "entry, or else nobody is there to allow a call; --approval-mode yolo would allow every "
-            "command too.",
+            f'Headless: GEMINI_CLI_TRUST_WORKSPACE=true gemini -p "{PROMPT}"'
+            + (
+                ""
+                if trust
+                else ". Nobody is there to allow a call: `connect --trust` writes that these "
+            )
+            + (
+                ""
+                if trust
+                else "tools may be called (--approval-mode yolo would allow every command)."
+            ),
         ],
     )
 
@@ -142,20 +159,25 @@ def _cursor(door: Door) -> Form:
 
 def _vscode(door: Door) -> Form:
     path = ".vscode/mcp.json"
-    entry = _plain(door, "${input:%s}", TOKEN_INPUT)
+    holder = door.holder if isinstance(door, HttpDoor) else ""
+    name = "-".join(part for part in (TOKEN_INPUT, holder) if part)
+    entry = _plain(door, "${input:%s}", name)
     entry = {"type": "stdio" if isinstance(door, StdioDoor) else "http"} | entry
     changes: list[Change] = [JsonEntry(path, ("servers", SERVER), entry)]
     if isinstance(door, HttpDoor):
         asked = {
             "type": "promptString",
-            "id": TOKEN_INPUT,
-            "description": "KernelArc token of this agent",
+            "id": name,
+            "description": f"KernelArc token of {holder or 'this agent'}",
             "password": True,
         }
-        changes.append(JsonMember(path, "inputs", asked))
+        changes.append(JsonMember(path, "inputs", asked, instead_of=TOKEN_INPUT))
     return Form(
         [*changes, Whole(SHARED_SKILL, skill_text())],
-        ["VS Code asks for the token once and keeps it in its own store."]
+        [
+            f"VS Code asks for the token once and keeps it in its own store under {name}; with another "
+            "name there, and in the entry, it asks again."
+        ]
         if isinstance(door, HttpDoor)
         else ["VS Code asks whether you trust the server when it first starts it."],
     )
@@ -189,7 +211,6 @@ def _bearer(token: str) -> dict[str, str]:
 _FORMS: dict[Client, Callable[[Door], Form]] = {
     "claude": _claude,
     "codex": _codex,
-    "gemini": _gemini,
     "cursor": _cursor,
     "vscode": _vscode,
     "json": _json,

@@ -14,12 +14,12 @@ from server_campaigns import Place
 from server_process import http_server
 
 from kernelarc_mcp.connecting.changes import CannotChange, JsonEntry, TomlTable
-from kernelarc_mcp.connecting.door import Door, HttpDoor, StdioDoor, stdio_door
+from kernelarc_mcp.connecting.door import Door, HttpDoor, StdioDoor, http_door, stdio_door
 from kernelarc_mcp.connecting.files import printed, written
-from kernelarc_mcp.connecting.forms import CLIENTS, Client, form_for
+from kernelarc_mcp.connecting.forms import CLIENTS, PROMPT, Client, form_for
 
 STDIO = StdioDoor("/venv/bin/python", ["-m", "kernelarc_mcp"], {"KERNELARC_AGENT": "ada"})
-HTTP = HttpDoor("http://127.0.0.1:8765/mcp")
+HTTP = HttpDoor("http://127.0.0.1:8765/mcp", "rms-ada-0a1b2c")
 SERVED = {"command": STDIO.command, "args": STDIO.args, "env": STDIO.env}
 
 
@@ -102,12 +102,14 @@ FORMS: dict[Client, tuple[str, dict[str, Any], dict[str, Any]]] = {
         ".vscode/mcp.json",
         {"servers": {"kernelarc": {"type": "stdio", **SERVED}}},
         {
-            "servers": {"kernelarc": {"type": "http", **reached("${input:kernelarc-token}")}},
+            "servers": {
+                "kernelarc": {"type": "http", **reached("${input:kernelarc-token-rms-ada-0a1b2c}")}
+            },
             "inputs": [
                 {
                     "type": "promptString",
-                    "id": "kernelarc-token",
-                    "description": "KernelArc token of this agent",
+                    "id": "kernelarc-token-rms-ada-0a1b2c",
+                    "description": "KernelArc token of rms-ada-0a1b2c",
                     "password": True,
                 }
             ],
@@ -208,7 +210,7 @@ def test_what_a_file_held_before_stays(tmp_path: Path) -> None:
     now = {path: json.loads((tmp_path / path).read_text()) for path in files}
     code = now[".vscode/mcp.json"]
     assert code["servers"]["other"] == {"url": "x"} and code["servers"]["kernelarc"]["url"]
-    assert [row["id"] for row in code["inputs"]] == ["another", "kernelarc-token"]
+    assert [row["id"] for row in code["inputs"]] == ["another", "kernelarc-token-rms-ada-0a1b2c"]
     assert now[".mcp.json"]["mcpServers"]["other"] and now[".mcp.json"]["more"] == [1]
     assert now[".claude/settings.local.json"] == {
         "enabledMcpjsonServers": ["other", "kernelarc"],
@@ -317,6 +319,33 @@ def test_over_http_the_address_is_tried_and_the_token_is_written_nowhere(
         assert path.is_dir() or place.tokens["ada"] not in path.read_text()
 
 
+def test_two_campaigns_never_share_an_input_of_vs_code(place: Place, tmp_path: Path) -> None:
+    doors = [
+        http_door("http://127.0.0.1:1", folder, "rms", agent)
+        for folder, agent in ((tmp_path / "a", "ada"), (tmp_path / "b", "ada"), (tmp_path, "bob"))
+    ]
+    assert {door.url for door in doors} == {"http://127.0.0.1:1/mcp"}, "a path was added"
+    for door in doors:
+        written(form_for("vscode", door), tmp_path)
+    (asked,) = json.loads((tmp_path / ".vscode/mcp.json").read_text())["inputs"]
+    assert asked["id"] == f"kernelarc-token-{doors[-1].holder}"
+    assert len({door.holder for door in doors}) == 3
+
+
+def test_the_first_prompt_is_told_and_gemini_may_be_trusted(
+    run: Run, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KERNELARC_TOKEN", raising=False)
+    base = ("connect", str(place.folder), "--http", "--agent", "ada", "--client")
+    for client in CLIENTS:
+        status, out, err = run(*base, client)
+        assert status == 0 and f"First prompt for the agent: {PROMPT}" in err
+        assert '"…"' not in err and "trust" not in out
+    status, out, _ = run(*base, "gemini", "--trust")
+    assert status == 0 and json.loads(out)["mcpServers"]["kernelarc"]["trust"] is True
+    assert run(*base, "claude", "--trust")[0] == 2
+
+
 def test_a_connection_that_does_not_work_is_explained(
     run: Run, place: Place, served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,7 +353,8 @@ def test_a_connection_that_does_not_work_is_explained(
     base = ("connect", folder, "--client", "claude", "--project", str(tmp_path))
     monkeypatch.delenv("KERNELARC_TOKEN", raising=False)
     status, out, err = run(*base, "--url", served)
-    assert status == 1 and json.loads(out) and "KERNELARC_TOKEN is not set" in err
+    assert status == 0 and json.loads(out) and "KERNELARC_TOKEN is not set" in err
+    assert run(*base, "--url", served, "--check")[0] == 1, "nothing was tried, and it was asked for"
     monkeypatch.setenv("KERNELARC_TOKEN", place.tokens["bob"])
     for url, said in (
         ("http://127.0.0.1:9/mcp", "nobody answers"),
