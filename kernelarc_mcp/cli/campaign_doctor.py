@@ -17,6 +17,7 @@ from kernelarc_mcp.host.ledger import FILE, Ledger, damages, missing_migrations
 from kernelarc_mcp.host.shared_memory import memory_path
 from kernelarc_mcp.host.storage import LEAST_FREE, owner_of
 from kernelarc_mcp.host.verify import verify
+from kernelarc_mcp.host.write_lock import stopped_writer
 
 _AHEAD: Final = timedelta(minutes=5)
 """How far a row may lie in the future before the clock must have gone back."""
@@ -39,7 +40,7 @@ def examine_campaign(folder: Path) -> list[Finding]:
     except CampaignError as error:
         return [*findings, _bad("database", str(error))]
     try:
-        findings += [_database(folder, ledger), _problem(folder)]
+        findings += [_database(folder, ledger), *_writer(folder, ledger), _problem(folder)]
         findings += [_memory(folder, ledger), _clock(ledger), _dispatcher(folder), _agents(folder)]
     except sqlite3.DatabaseError as error:
         return [*findings, _bad("database", f"cannot be read ({error}): {_FROM_BACKUP}")]
@@ -89,6 +90,18 @@ def _database(folder: Path, ledger: Ledger) -> Finding:
         more = f"of an older version; `status` brings it up to date ({', '.join(older)})"
         return Finding(name="database", state="warning", detail=f"{said}, {more}")
     return Finding(name="database", state="ok", detail=said)
+
+
+def _writer(folder: Path, ledger: Ledger) -> list[Finding]:
+    """Say who is stopped while it writes; nothing where nobody is, for a write takes a moment."""
+    created = read(ledger.row(1)).body
+    assert isinstance(created, Created)
+    memory = memory_path(folder, created.settings.memory)
+    return [
+        _bad("writing", f"{database.name}: {blocker}")
+        for database in (folder / FILE, memory)
+        if (blocker := stopped_writer(database)) is not None
+    ]
 
 
 def _problem(folder: Path) -> Finding:

@@ -107,12 +107,12 @@ class Dispatcher:
         work.cancel()
 
     async def run_until_idle(self) -> None:
-        """Judge all that is queued and return; Timeout where another process is the dispatcher."""
+        """Judge all that is queued and return; SeatTaken where another process is the dispatcher."""
         self._seat.take()
         await self._elected(until_idle=True)
 
     async def run_calibration(self, tell: OnProgress | None = None) -> None:
-        """Do the calibration that is due and return; Timeout where another process dispatches."""
+        """Do the calibration that is due and return; SeatTaken where another process dispatches."""
         self._seat.take()
         try:
             async with GuardClient(self._guard_python, self._host.folder / "guard.log") as guard:

@@ -1,5 +1,6 @@
 """Who dispatches: one process of a campaign holds its seat, and whoever lost it writes nothing more."""
 
+import fcntl
 import os
 import platform
 import sqlite3
@@ -9,24 +10,26 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from kernelarc_guard.model import Model
 from kernelarc_mcp.host.journal import Journal, Writer
 from kernelarc_mcp.host.ledger import FILE
+from kernelarc_mcp.host.other_processes import standing_of
 from kernelarc_mcp.host.state import CampaignState
 
 LOCK: Final = "dispatcher.lock"
 HOLDER: Final = "dispatcher.json"
 STOPPED_SECONDS: Final = 10.0
 """How long a holder may be seen stopped (SIGSTOP, Ctrl-Z) before another process takes its seat."""
-_STOPPED_STATES: Final = ("T", "t")
-_ENDED_STATES: Final = ("Z", "X")
 
 
 class SeatLost(Exception):
     """This process was the dispatcher and is not any more: another one took over meanwhile."""
+
+
+class SeatTaken(Exception):
+    """Another process dispatches this campaign."""
 
 
 class Holder(Model):
@@ -42,16 +45,16 @@ class Holder(Model):
         """Say whether it was a process of this machine that has ended."""
         if self.machine != machine_id():
             return False
-        stat = _stat_of(self.process)
-        return stat is None or stat[0] in _ENDED_STATES or stat[1] != self.started
+        standing = standing_of(self.process)
+        return standing is None or standing.ended or standing.started != self.started
 
     @property
     def suspended(self) -> bool:
         """Say whether it is a process of this machine that is stopped now."""
         if self.machine != machine_id():
             return False
-        stat = _stat_of(self.process)
-        return stat is not None and stat[0] in _STOPPED_STATES and stat[1] == self.started
+        standing = standing_of(self.process)
+        return standing is not None and standing.stopped and standing.started == self.started
 
 
 def machine_id() -> str:
@@ -74,18 +77,29 @@ class Seat:
         """Name the campaign's directory; nothing is taken yet."""
         self._folder = folder
         self._path = folder / LOCK
-        self._lock = FileLock(self._path)
-        self._held: tuple[int, int] | None = None
+        self._lock: int | None = None
+        """Descriptor of the file whose lock is held; it says which file that is, whatever its name means now."""
         self._stopped_seconds = stopped_seconds
         self._seen: Holder | None = None
         self._seen_since = 0.0
 
     def take(self) -> None:
-        """Take the seat at once; Timeout where another process has it."""
-        self._lock.acquire(blocking=False)
+        """Take the seat at once; SeatTaken where another process has it."""
+        lock = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            there = os.stat(self._path)
-            self._held = there.st_dev, there.st_ino
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise SeatTaken(f"{self._path}: another process dispatches this campaign") from None
+        except BaseException:
+            os.close(lock)
+            raise
+        self._lock = lock
+        if self.lost:
+            # Put aside between opening and locking it: whoever did may have taken the new one.
+            self.release()
+            raise SeatTaken(f"{self._path}: another process took it at this moment")
+        try:
             self._sign()
         except BaseException:
             self.release()
@@ -97,7 +111,7 @@ class Seat:
             self._vacate()
         try:
             self.take()
-        except Timeout:
+        except SeatTaken:
             return False
         return True
 
@@ -108,7 +122,7 @@ class Seat:
             there = os.stat(self._path)
         except FileNotFoundError:
             return True
-        return (there.st_dev, there.st_ino) != self._held
+        return self._lock is None or not os.path.samestat(there, os.fstat(self._lock))
 
     def check(self) -> None:
         """Raise SeatLost where the seat is not this process's any more."""
@@ -117,12 +131,13 @@ class Seat:
 
     def release(self) -> None:
         """Give the seat back."""
-        self._held = None
-        self._lock.release()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
 
     def _sign(self) -> None:
-        stat = _stat_of(os.getpid())
-        started = 0 if stat is None else stat[1]
+        standing = standing_of(os.getpid())
+        started = 0 if standing is None else standing.started
         me = Holder(process=os.getpid(), machine=machine_id(), started=started)
         written = self._folder / f"{HOLDER}.new"
         written.write_text(me.model_dump_json() + "\n", encoding="utf-8")
@@ -194,14 +209,3 @@ def holder_of(folder: Path) -> Holder | None:
         return Holder.model_validate_json((folder / HOLDER).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
-
-
-def _stat_of(process: int) -> tuple[str, int] | None:
-    """Return a process's state and start in the kernel's words; None where there is none."""
-    try:
-        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # The name, in brackets, may hold anything.
-    fields = text.rpartition(")")[2].split()
-    return fields[0], int(fields[19])

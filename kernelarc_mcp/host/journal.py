@@ -93,8 +93,10 @@ class Journal:
         """Decide and write on the newest rows, alone; an exception leaves nothing behind."""
         with self._lock, storage_faults(self.ledger.folder):
             writer: Writer | None = None
+            looked = False
             try:
                 with self.ledger.transaction():
+                    looked = True
                     self._expect_own_rows()
                     writer = Writer(self.ledger, self._catch_up(), self.now())
                     before = writer.state.seq
@@ -102,7 +104,7 @@ class Journal:
                     if writer.state.seq > before:
                         writer.finish()
             except BaseException:
-                if writer is None or writer.begun:
+                if (looked and writer is None) or (writer is not None and writer.begun):
                     # What was applied is not on disk: start again from the rows.
                     self._state = CampaignState()
                 raise

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Final
 
 from filelock import FileLock
@@ -12,11 +13,15 @@ from sqlite_utils import Database
 from kernelarc_mcp.host.errors import CampaignError, StorageFault
 from kernelarc_mcp.host.events import Row
 from kernelarc_mcp.host.schema import KNOWN, migrations
-from kernelarc_mcp.host.storage import explained, storage_faults
+from kernelarc_mcp.host.storage import AGAIN, NOTHING_STORED, explained, storage_faults
+from kernelarc_mcp.host.write_lock import Blocker, stopped_writer
 
 FILE: Final = "campaign.db"
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for the others before it gives up."""
+_PATIENCE: Final = 2.0
+"""How long one that is stopped while it writes is waited for, once."""
+_LOOK: Final = 0.1
 _COLUMNS: Final = "seq, at, kind, agent, submission, body, prev_hash, hash"
 
 
@@ -28,6 +33,8 @@ class Ledger:
         self.connection = connection
         self.path = path
         self._file = _identity(path)
+        self._stopped: Blocker | None = None
+        """Who was seen to be stopped while it writes, when this process wanted to."""
 
     @property
     def folder(self) -> Path:
@@ -89,9 +96,11 @@ class Ledger:
     def transaction(self) -> Iterator[None]:
         """Hold the write lock from before the first read until everything is on disk.
 
-        StorageFault where the file is not the campaign's any more; nothing is written then.
+        StorageFault where the file is not the campaign's any more, or who writes it is stopped;
+        nothing is written then.
         """
         self._expect_the_same_file()
+        self._expect_no_stopped_writer()
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -101,6 +110,17 @@ class Ledger:
             if self.connection.in_transaction:
                 self.connection.rollback()
             raise
+
+    def _expect_no_stopped_writer(self) -> None:
+        # SQLite would wait for it, with all that waits for this process, and then not say for whom.
+        blocker = stopped_writer(self.path)
+        limit = monotonic() + _PATIENCE
+        while blocker is not None and blocker != self._stopped and monotonic() < limit:
+            sleep(_LOOK)
+            blocker = stopped_writer(self.path)
+        self._stopped = blocker
+        if blocker is not None:
+            raise StorageFault(f"{self.folder}: {blocker}. {NOTHING_STORED}; then {AGAIN}")
 
     def _expect_the_same_file(self) -> None:
         # SQLite goes on writing into a file that has no name any more: all of it would be lost.

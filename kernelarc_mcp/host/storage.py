@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelarc_mcp.host.errors import StorageFault
+from kernelarc_mcp.host.write_lock import blocker_of
 
 LEAST_FREE: Final = 64 << 20
 """Free bytes below which nothing new is judged: a build without room would look like a bad candidate."""
@@ -60,8 +61,10 @@ def explained(folder: Path, error: sqlite3.Error, file: str = CAMPAIGN) -> str:
         case sqlite3.SQLITE_IOERR:
             return full(folder) if _free(folder) == 0 else _failed(folder, name)
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            who = blocker_of(folder / file)
+            writes = f" ({who})" if who is not None else ""
             return (
-                f"{folder}: another process kept the database to itself for too long."
+                f"{folder}: another process kept the database to itself for too long{writes}."
                 f" {NOTHING_STORED}; call again"
             )
     return ""

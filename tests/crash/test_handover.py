@@ -1,5 +1,6 @@
 """Several servers of one campaign: who dispatches after one was stopped, ended or suspended."""
 
+import fcntl
 import json
 import signal
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from host_places import make_campaign, opened, planned, scripted_guard
 from server_campaigns import create
 from server_process import RawStdio, http_server
 
-from kernelarc_mcp.host.election import LOCK, Seat, SeatJournal, SeatLost, holder_of
+from kernelarc_mcp.host.election import LOCK, Seat, SeatJournal, SeatLost, SeatTaken, holder_of
 from kernelarc_mcp.host.events import CalibrationAsked
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
@@ -110,3 +111,28 @@ def test_who_lost_the_seat_writes_nothing_more(tmp_path: Path) -> None:
         seat.release()
         other.release()
     assert verify(folder) == []
+
+
+def test_a_lock_that_is_put_aside_while_it_is_taken_gives_no_seat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder)
+    late, other = Seat(folder), Seat(folder)
+    lock = fcntl.flock
+
+    def overtaken(file: int, how: int) -> None:
+        """Lock it, and let another process be quicker than the look at what was locked."""
+        monkeypatch.setattr(fcntl, "flock", lock)
+        lock(file, how)
+        (folder / LOCK).unlink()
+        other.take()
+
+    monkeypatch.setattr(fcntl, "flock", overtaken)
+    with pytest.raises(SeatTaken):
+        late.take()
+    assert late.lost and not other.lost
+    other.release()
+    late.take()
+    assert not late.lost
+    late.release()

@@ -8,7 +8,6 @@ from pathlib import Path
 import anyio
 import pytest
 from dispatching import serving
-from filelock import Timeout
 from host_places import (
     judge_all,
     make_campaign,
@@ -18,6 +17,7 @@ from host_places import (
 )
 
 from kernelarc_mcp.host.dispatcher import Dispatcher
+from kernelarc_mcp.host.election import SeatTaken
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
 
@@ -281,7 +281,7 @@ def test_a_killed_dispatcher_loses_no_attempt_and_another_process_finishes(
         waiting = host.submit("bob", source=planned(2, "gain:20")).ticket
         with serving(folder, guard) as first:
             assert wait_until_judging(host, hung) == first.pid
-            with pytest.raises(Timeout):
+            with pytest.raises(SeatTaken):
                 judge_all(folder, guard)
             with serving(folder, guard) as second:
                 os.kill(first.pid, signal.SIGKILL)
