@@ -53,6 +53,8 @@ class Member:
     client: str
     command: list[str]
     folder: Path
+    model: str = ""
+    """What it was asked to use; empty: the client's own choice."""
     token: str = ""
     process: subprocess.Popen[bytes] | None = None
     runs: int = 0
@@ -146,6 +148,8 @@ class Fleet:
             "--input-tokens": used.input_tokens,
             "--output-tokens": used.output_tokens,
             "--cost": used.cost,
+            "--cached-tokens": used.cached_tokens,
+            "--model": used.model or member.model or None,
         }
         said = [f"{option}={number}" for option, number in known.items() if number is not None]
         run = f"{self._name}-{member.runs}"
@@ -186,8 +190,9 @@ def members_of(chosen: argparse.Namespace, agents: list[str]) -> list[Member]:
     for number, agent in enumerate(agents[: chosen.agents]):
         client = chosen.client[number % len(chosen.client)]
         make: Callable[[str, str, str], list[str]] = COMMANDS[client]
-        command = make(chosen.prompt, models.get(client, ""), chosen.url)
-        members.append(Member(agent, client, command, chosen.work / agent))
+        model = models.get(client, "")
+        command = make(chosen.prompt, model, chosen.url)
+        members.append(Member(agent, client, command, chosen.work / agent, model))
     return members
 
 

@@ -28,6 +28,10 @@ class Usage:
     output_tokens: int | None = None
     cost: float | None = None
     """US dollars."""
+    cached_tokens: int | None = None
+    """Of the input."""
+    model: str = ""
+    """Where it names one."""
 
     def __str__(self) -> str:
         counts = ["?" if one is None else one for one in (self.input_tokens, self.output_tokens)]
@@ -108,15 +112,23 @@ def usage_of(client: str, output: str) -> Usage:
                 sent,
                 _number(counts, "output_tokens"),
                 cost if isinstance(cost, int | float) else None,
+                _number(counts, "cache_read_input_tokens"),
+                _only(_object(document.get("modelUsage"))),
             )
         elif client == "codex" and document.get("type") == "turn.completed":
-            used = Usage(_number(counts, "input_tokens"), _number(counts, "output_tokens"))
+            used = Usage(
+                _number(counts, "input_tokens"),
+                _number(counts, "output_tokens"),
+                cached_tokens=_number(counts, "cached_input_tokens"),
+            )
         elif client == "gemini" and "stats" in document:
-            models = _object(_object(document["stats"]).get("models")).values()
-            tokens = [_object(_object(model).get("tokens")) for model in models]
+            models = _object(_object(document["stats"]).get("models"))
+            tokens = [_object(_object(model).get("tokens")) for model in models.values()]
             used = Usage(
                 _sum(_number(count, "prompt") for count in tokens),
                 _sum(_number(count, "candidates") for count in tokens),
+                cached_tokens=_sum(_number(count, "cached") for count in tokens),
+                model=_only(models),
             )
     return used
 
@@ -125,6 +137,11 @@ def _sum(counts: Iterable[int | None]) -> int | None:
     """Return the sum of what is known; None where nothing is."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
+
+
+def _only(models: dict[str, Any]) -> str:
+    """Return the one model's name; empty where there is none or several."""
+    return next(iter(models)) if len(models) == 1 else ""
 
 
 def _object(value: object) -> dict[str, Any]:

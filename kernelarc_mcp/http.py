@@ -1,13 +1,16 @@
 """Serving many clients over streamable HTTP, on loopback unless told otherwise."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import anyio
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from kernelarc_mcp.dashboard.routes import Dashboard
+from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.web import bodies, front, sessions
 from kernelarc_mcp.web.connections import Connections
@@ -20,6 +23,8 @@ from kernelarc_mcp.web.rates import BURST_SECONDS, RATE, Rates
 from kernelarc_mcp.web.sessions import Sessions
 
 __all__ = ["CannotListen", "Rules", "serve_http"]
+
+log = logging.getLogger(__name__)
 
 PATH = front.MCP
 
@@ -57,7 +62,8 @@ async def serve_http(
         tools = [tool.name for tool in await server.list_tools()]
         metrics = Metrics(tools)
         connections = Connections(metrics.tallies, rules.receive_seconds)
-        entrance = _entrance(server, host, rules, metrics, connections)
+        dashboard = None if host is None else Dashboard(host.campaign)
+        entrance = _entrance(server, host, dashboard, rules, metrics, connections)
 
         def stopping() -> None:
             if host is not None:
@@ -65,12 +71,25 @@ async def serve_http(
             on_stopping()
 
         on_listening(f"{url}{PATH}")
-        await run(entrance, connections, found, stopping)
+        async with anyio.create_task_group() as tasks:
+            if dashboard is not None:
+                tasks.start_soon(_prepare, dashboard)
+            await run(entrance, connections, found, stopping)
+            tasks.cancel_scope.cancel()
+
+
+async def _prepare(dashboard: Dashboard) -> None:
+    try:
+        await dashboard.prepare()
+    except HostError as error:
+        # Whoever opens the page is told again; the server has more to do than to show it.
+        log.warning("the dashboard could not be prepared: %s", error)
 
 
 def _entrance(
     server: MCPServer[None],
     host: Host | None,
+    dashboard: Dashboard | None,
     rules: Rules,
     metrics: Metrics,
     connections: Connections,
@@ -84,7 +103,8 @@ def _entrance(
         tokens = f"{front.MANAGE}/tokens"
         server.custom_route(tokens, methods=["GET", "POST"])(management.tokens)
         server.custom_route(f"{tokens}/{{id}}", methods=["DELETE"])(management.token)
-        for path, answer in Dashboard(host.campaign).addresses().items():
+    if dashboard is not None:
+        for path, answer in dashboard.addresses().items():
             server.custom_route(path, methods=["GET"])(answer)
     return Front(
         _protocol(server),

@@ -1,12 +1,15 @@
 """What happened in a campaign, as one document: for `status`, `report` and the demo's end."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.model import Model
 from kernelarc_guard.reasons import Stage, Verdict
+from kernelarc_mcp.cost.report import CostReport, cost_report
+from kernelarc_mcp.cost.told import Told, ToldSoFar
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view, ratio_view
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.credit import lens_credit
@@ -125,30 +128,40 @@ class Report(Model):
     tokens: int
     """As reported by the clients."""
     cost: float
+    costs: CostReport
+    """Tokens and money per agent, per KEEP and per 1 % gained."""
     submissions: list[SubmissionReport]
 
 
-def read_report(folder: Path) -> Report:
+def read_report(folder: Path, *, submissions: bool = True) -> Report:
     """Read the report of the campaign in `folder`; CampaignError where there is none.
 
-    One that this user cannot write is only read.
+    One that this user cannot write is only read. Without `submissions` none is listed.
     """
     with readable(folder) as campaign:
-        return report_of(campaign)
+        return report_of(campaign, ToldSoFar(campaign), submissions=submissions)
 
 
-def report_of(campaign: Campaign) -> Report:
+def report_of(campaign: Campaign, told: ToldSoFar, *, submissions: bool = True) -> Report:
     """Return the report of an open campaign."""
     with campaign.journal.reading() as state:
-        return _report(campaign.folder, state, activity(campaign, state))
+        attempts: Iterable[Attempt] = state.attempts.values() if submissions else ()
+        return _report(campaign, state, told.look(state.seq), attempts)
 
 
-def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
+def _report(
+    campaign: Campaign,
+    state: CampaignState,
+    told: Mapping[str, Told],
+    attempts: Iterable[Attempt],
+) -> Report:
     created = state.campaign
-    attempts = list(state.attempts.values())
+    verdicts: Counter[str] = Counter()
+    for agent in state.agents.values():
+        verdicts.update({str(verdict): count for verdict, count in agent.verdicts.items()})
     return Report(
         campaign=created.settings.name,
-        folder=str(folder),
+        folder=str(campaign.folder),
         problem=created.settings.problem,
         operator_class=created.operator_class,
         device=created.settings.device,
@@ -157,8 +170,8 @@ def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
         attempts_used=state.used,
         queued=len(state.queue()),
         judging=[attempt.ticket for attempt in state.judging()],
-        activity=doing,
-        verdicts=dict(Counter(attempt.verdict for attempt in attempts if attempt.verdict)),
+        activity=activity(campaign, state),
+        verdicts=dict(verdicts),
         drafts_forced=sum(agent.episode for agent in state.agents.values()),
         record=record_report(state.record),
         records=[record_report(step) for step in state.records],
@@ -171,9 +184,10 @@ def _report(folder: Path, state: CampaignState, doing: list[str]) -> Report:
         canaries=canaries_view(state),
         quarantined=state.quarantined,
         device_seconds=state.device_ns / 1e9,
-        tokens=sum(attempt.proposal.tokens or 0 for attempt in attempts),
-        cost=sum(attempt.proposal.cost or 0.0 for attempt in attempts),
-        submissions=[submission_report(attempt) for attempt in attempts],
+        tokens=sum(one.tokens for one in told.values()),
+        cost=sum(one.usd for one in told.values()),
+        costs=cost_report(state, told, campaign.folder),
+        submissions=[submission_report(one) for one in attempts],
     )
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from host_places import kernel
 
 from kernelarc_mcp.cli.campaign_doctor import examine_campaign
-from kernelarc_mcp.dashboard.curve import Progress
-from kernelarc_mcp.dashboard.glance import glance
+from kernelarc_mcp.dashboard.glance import Followed, glance
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.readable import readable
@@ -77,7 +76,7 @@ def read_only(folder: Path) -> dict[str, object]:
     found["report"] = read_report(folder).attempts_used
     found["document"] = read_document(folder, "0").model_dump(include={"findings", "attempts_used"})
     with readable(folder) as campaign, campaign.journal.reading() as state:
-        shown = glance(campaign, state, Progress(campaign).look(state))
+        shown = glance(campaign, state, Followed.of(campaign))
     found["glance"] = shown.attempts_used, shown.activity
     subprocess.run(["mount", "-o", "remount,rw", str(folder.parent)], check=True)
     return found | {"before": before}

@@ -57,7 +57,4 @@ def _print(found: Report) -> None:
         )
     left = ", ".join(f"{name or 'pool'} {left:.4f}" for name, left in found.wealth.items())
     out.print(f"Error budget left: {left}", markup=False)
-    out.print(
-        f"Device time {found.device_seconds:.1f} s; reported by clients: {found.tokens} tokens, "
-        f"{found.cost:.2f} USD"
-    )
+    out.print(f"Device time {found.device_seconds:.1f} s")

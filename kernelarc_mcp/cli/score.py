@@ -29,6 +29,7 @@ from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
 from kernelarc_mcp.scores.bounds import Bounds, bounds_of, read_bounds
 from kernelarc_mcp.scores.campaign import campaign_times
+from kernelarc_mcp.scores.counts import keep_counts
 from kernelarc_mcp.scores.formula import Span, uniform_ratio
 from kernelarc_mcp.scores.report import ScoreReport, score_report
 from kernelarc_mcp.scores.roofline import with_rulers
@@ -131,6 +132,7 @@ def _campaign(folder: Path, submission: str, bounds: Path | None, python: str) -
         campaign.close()
     counted = _ask(python, [_count(problem, device)])[0]
     assert isinstance(counted, Counted)
+    keep_counts(folder, problem, counted.work)
     rulers = None if calibration is None else calibration.rulers
     at = "" if calibration is None else calibration.at
     threads = problem.definition.kernelarc.threads

@@ -1,5 +1,6 @@
 """A campaign's report as tables."""
 
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -8,6 +9,9 @@ from kernelarc_mcp.noise import one_line
 from kernelarc_mcp.report import Report
 from kernelarc_mcp.views import UsageView
 
+MOST_RECORDS = 30
+"""The newest that are shown."""
+MOST_SUBMISSIONS = 200
 COLOURS = {"KEEP": "bold green", "ACCEPT": "cyan", "REVERT": "yellow", "REJECT": "red"}
 
 
@@ -18,27 +22,33 @@ def coloured(verdict: str | None) -> str:
 
 def print_summary(report: Report) -> None:
     """Print where the campaign stands: agents, verdicts, records."""
-    out.print(
+    out.print(summary(report))
+
+
+def summary(report: Report) -> Group:
+    """Return where the campaign stands, to be printed."""
+    parts: list[RenderableType] = [
         f"[bold]{escape(report.campaign)}[/]: {escape(report.problem)} on {report.device}, "
         f"{report.attempts_used} of {report.attempts} attempts used, {report.queued} queued, "
         f"{len(report.judging)} being judged"
-    )
-    for line in report.activity:
-        out.print(f"Now: {line}", markup=False)
+    ]
+    parts += [escape(f"Now: {line}") for line in report.activity]
     if report.quarantined:
-        out.print(f"[bold red]device_quarantined[/]: {escape(report.quarantined)}")
-    print_board(report)
-    print_noise(report)
-    print_agents(report)
-    print_lenses(report)
+        parts.append(f"[bold red]device_quarantined[/]: {escape(report.quarantined)}")
+    parts += [_board(report), *_noise(report), _agents(report)]
+    if any(row.attempts for row in report.lenses):
+        parts.append(_lenses(report))
+    parts += _costs(report)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(report.verdicts.items()))
-    out.print(f"Verdicts: {counts or 'none yet'}; drafts forced: {report.drafts_forced}")
+    parts.append(f"Verdicts: {counts or 'none yet'}; drafts forced: {report.drafts_forced}")
+    return Group(*parts)
 
 
-def print_board(report: Report) -> None:
-    """Print the records, best first, between the lines to beat."""
+def _board(report: Report) -> Table:
+    """Return the records, best first, between the lines to beat."""
     table = Table("record", "agent", "over the seed", "proven gain", "attempt", title="Board")
-    for step in reversed(report.records):
+    left = len(report.records) - MOST_RECORDS
+    for step in list(reversed(report.records))[:MOST_RECORDS]:
         proven = "" if step.lower is None else f"> {step.lower:.4f}x"
         spread = step.over_seed
         shown = "" if spread is None else f" [{spread.lower:.3f}, {spread.upper:.3f}]"
@@ -49,33 +59,33 @@ def print_board(report: Report) -> None:
             proven,
             str(step.at_attempt),
         )
+    if left > 0:
+        table.add_row(f"({left} earlier ones: report)", "", "", "", "", style="dim")
     for known in report.baselines:
         shown = "not measured" if known.speedup is None else f"{known.speedup:.3f}x"
         table.add_row(f"({known.name})", "", shown, "", "", style="dim")
-    out.print(table)
+    return table
 
 
-def print_noise(report: Report) -> None:
-    """Print the campaign's calibration and its canaries."""
+def _noise(report: Report) -> list[str]:
+    """Return the campaign's calibration and its canaries."""
     if report.calibration is None or report.calibration_view is None:
-        out.print("Calibration: none yet")
-        return
-    line = f"Calibration of {report.calibration_view.at}: {one_line(report.calibration)}"
-    out.print(line, markup=False)
-    for warning in report.calibration_view.warnings:
-        out.print(f"[yellow]warning[/]: {escape(warning)}")
+        return ["Calibration: none yet"]
+    found = [escape(f"Calibration of {report.calibration_view.at}: {one_line(report.calibration)}")]
+    found += [f"[yellow]warning[/]: {escape(one)}" for one in report.calibration_view.warnings]
     seen = report.canaries
     if seen.same or seen.delayed:
         low, high = seen.same_bounds
         least, most = seen.delayed_bounds
-        out.print(
+        found.append(
             f"Canaries: {seen.same_hits} of {seen.same} A/A with p <= 0.05 ({low:.1%} to {high:.1%}),"
             f" {seen.delayed_seen} of {seen.delayed} planted delays seen ({least:.0%} to {most:.0%})"
         )
+    return found
 
 
-def print_agents(report: Report) -> None:
-    """Print each agent's standing."""
+def _agents(report: Report) -> Table:
+    """Return each agent's standing."""
     headings = ["agent", "lens", "used", "left", "r", "drafts", "branch", "verdicts", "best"]
     told = any(agent.usage for agent in report.agents)
     table = Table(*headings, *(["the client's runs, tokens, USD"] if told else []))
@@ -93,7 +103,25 @@ def print_agents(report: Report) -> None:
             "" if agent.best is None else f"{agent.best:.3f}x",
             *([used(agent.usage)] if told else []),
         )
-    out.print(table)
+    return table
+
+
+def _costs(report: Report) -> list[RenderableType]:
+    """Return what the search cost; one line where nobody said anything."""
+    costs = report.costs
+    if not costs.total.spent.of:
+        return [escape(f"Cost: {' '.join(costs.notes)}")]
+    table = Table("cost", "tokens", "money", "KEEPs", "per KEEP", "per 1 % gained")
+    for row in [*costs.agents, costs.total]:
+        table.add_row(
+            escape(row.agent) or "all together",
+            row.tokens,
+            row.usd,
+            str(row.keeps),
+            f"{row.keep_tokens}, {row.keep_usd}" if row.keeps else row.keep_usd,
+            f"{row.percent_tokens}, {row.percent_usd}" if row.keeps else row.percent_usd,
+        )
+    return [table, *(escape(note) for note in costs.notes)]
 
 
 def used(usage: UsageView | None) -> str:
@@ -113,11 +141,9 @@ def used(usage: UsageView | None) -> str:
     return f"{usage.runs}, {tokens}, {cost}"
 
 
-def print_lenses(report: Report) -> None:
-    """Print what each lens brought, where anything was tried."""
+def _lenses(report: Report) -> Table:
+    """Return what each lens brought, where anything was tried."""
     rows = [row for row in report.lenses if row.attempts]
-    if not rows:
-        return
     table = Table("lens", "attempts", "KEEPs", "its KEEPs together", "each attempt", "device s")
     for row in rows:
         each = row.gain_per_attempt
@@ -129,13 +155,16 @@ def print_lenses(report: Report) -> None:
             "" if each is None or not row.keeps else f"{1 + each / 100:.4f}x",
             f"{row.device_seconds:.1f}",
         )
-    out.print(table)
+    return table
 
 
 def print_submissions(report: Report) -> None:
-    """Print every attempt."""
+    """Print the newest attempts."""
     table = Table("submission", "agent", "verdict", "reason", "speedup", "lens", "s", "summary")
-    for row in report.submissions:
+    left = len(report.submissions) - MOST_SUBMISSIONS
+    if left > 0:
+        out.print(f"{left} earlier attempts are in the report's files.")
+    for row in report.submissions[-MOST_SUBMISSIONS:]:
         table.add_row(
             row.submission + (" (draft)" if row.draft else ""),
             escape(row.agent),

@@ -28,12 +28,20 @@ def usage(
     cost: Annotated[
         float | None, typer.Option("--cost", help="US dollars; leave it out where not known.")
     ] = None,
+    cached_tokens: Annotated[
+        int | None,
+        typer.Option("--cached-tokens", help="Of the tokens read, those from a cache; likewise."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="Its vendor's name, such as claude-opus-5.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Record what a run of an agent's client used, as a row of the ledger.
 
     Board, `status` and `report` show the sums; nothing is decided by them. What is left out is
-    unknown, not zero.
+    unknown, not zero. Where no cost is given, one follows from a table of prices (docs/dashboard.md)
+    if the model and all tokens are.
     """
     try:
         used = Used(
@@ -42,9 +50,13 @@ def usage(
             input_tokens=input_tokens,
             output_tokens=output_tokens,
             cost_usd=cost,
+            cached_tokens=cached_tokens,
+            model=model,
         )
     except ValidationError as error:
         first = error.errors()[0]
+        if not first["loc"]:
+            raise UserError(f"--cached-tokens: {first['msg']}") from None
         option = {"cost_usd": "cost"}.get(str(first["loc"][0]), str(first["loc"][0]))
         raise UserError(f"--{option.replace('_', '-')}: {first['msg']}") from None
     with opened(folder) as host:

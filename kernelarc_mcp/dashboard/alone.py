@@ -50,7 +50,8 @@ async def show(
     token = OneToken()
     tallies = Tallies(CollectorRegistry())
     connections = Connections(tallies, RECEIVE_SECONDS)
-    routes = [Route(path, answer) for path, answer in Dashboard(campaign).addresses().items()]
+    dashboard = Dashboard(campaign)
+    routes = [Route(path, answer) for path, answer in dashboard.addresses().items()]
     entrance = Front(
         Starlette(routes=routes),
         tokens=token,
@@ -62,6 +63,7 @@ async def show(
         body_seconds=RECEIVE_SECONDS,
     )
     with listening(address, port) as (found, url):
+        await dashboard.prepare()
         on_listening(f"{url}/#token={token.token}")
         await run(entrance, connections, found)
 

@@ -1,19 +1,22 @@
 """What the page shows: where a campaign stands, in one document of bounded size."""
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Self
 
 from kernelarc_guard.model import Model
-from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.words import axes_in_words
-from kernelarc_mcp.dashboard.curve import Curve
+from kernelarc_mcp.cost.report import CostReport, cost_report
+from kernelarc_mcp.cost.told import ToldSoFar
+from kernelarc_mcp.dashboard.curve import Curve, Progress
+from kernelarc_mcp.dashboard.stream import StreamPage, stream_page
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.conclusions import read_memory
 from kernelarc_mcp.host.credit import lens_credit
 from kernelarc_mcp.host.onlookers import ONLOOKER
-from kernelarc_mcp.host.state import Attempt, CampaignState
+from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.lens_views import LensCreditView
 from kernelarc_mcp.report import (
@@ -24,34 +27,15 @@ from kernelarc_mcp.report import (
     baseline_reports,
     record_report,
 )
+from kernelarc_mcp.reporting.roofline import Options, roofline_chart
+from kernelarc_mcp.reporting.thinning import thinned
+from kernelarc_mcp.scores.dots import RooflineView, roofline_view
 from kernelarc_mcp.views import CalibrationView, CanariesView, ConclusionView
 
-STREAM: Final = 100
-"""Attempts shown, the newest."""
 RECORDS: Final = 100
 CONCLUSIONS: Final = 40
-
-
-class StreamRow(Model):
-    """One attempt as anybody may see it: nothing that quotes its source."""
-
-    submission: str
-    agent: str
-    state: str
-    verdict: str | None
-    reason: str | None
-    says: str
-    """The reason in words."""
-    speedup: float | None
-    """Over the record it was compared with."""
-    against: str
-    lens: str
-    draft: bool
-    parent: str
-    """What its author stood on."""
-    summary: str
-    at: str
-    settled_at: str
+MOST_DOTS: Final = 200
+"""Of the roofline; its table has them too."""
 
 
 class WorkloadBar(Model):
@@ -92,16 +76,34 @@ class Glance(Model):
     canaries: CanariesView
     quarantined: str
     suspect: str
-    stream: list[StreamRow]
-    """Attempts, the newest verdict or submission first."""
+    stream: StreamPage
+    """The newest."""
     curve: Curve
+    roofline: RooflineView
+    roofline_chart: Options
+    costs: CostReport
     workloads: list[WorkloadBar]
     conclusions: list[ConclusionView]
     conclusions_stored: int
 
 
-def glance(campaign: Campaign, state: CampaignState, curve: Curve) -> Glance:
+@dataclass
+class Followed:
+    """What is kept up from one look at a campaign to the next."""
+
+    progress: Progress
+    told: ToldSoFar
+
+    @classmethod
+    def of(cls, campaign: Campaign) -> Self:
+        """Have seen nothing of it yet."""
+        return cls(Progress(campaign), ToldSoFar(campaign))
+
+
+def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glance:
     """Return what to show of a campaign at `state`, which must be the journal's newest."""
+    curve = followed.progress.look(state)
+    roofline = _roofline(campaign, state)
     settings = state.campaign.settings
     memory = read_memory(campaign, ONLOOKER, CONCLUSIONS)
     verdicts: Counter[str] = Counter()
@@ -133,43 +135,21 @@ def glance(campaign: Campaign, state: CampaignState, curve: Curve) -> Glance:
         canaries=canaries_view(state),
         quarantined=state.quarantined,
         suspect="" if state.suspect is None else state.suspect.reason,
-        stream=_stream(state),
+        stream=stream_page(state),
         curve=curve,
+        roofline=roofline,
+        roofline_chart=roofline_chart(roofline),
+        costs=cost_report(state, followed.told.look(state.seq), campaign.folder),
         workloads=_workloads(campaign, state),
         conclusions=memory.conclusions,
         conclusions_stored=memory.stored,
     )
 
 
-def _stream(state: CampaignState) -> list[StreamRow]:
-    # Tickets are in the order of submission; what is not settled is never far from the newest.
-    newest: list[Attempt] = []
-    for attempt in reversed(state.attempts.values()):
-        if len(newest) == STREAM:
-            break
-        newest.append(attempt)
-    newest.sort(key=lambda one: -(one.settled_seq or one.last_seq))
-    return [_row(attempt) for attempt in newest]
-
-
-def _row(attempt: Attempt) -> StreamRow:
-    reason = REASONS.get(attempt.reason or "")
-    return StreamRow(
-        submission=attempt.ticket,
-        agent=attempt.agent,
-        state=attempt.state,
-        verdict=attempt.verdict,
-        reason=attempt.reason,
-        says="" if reason is None else reason.says,
-        speedup=attempt.speedup,
-        against=attempt.against,
-        lens=attempt.lens,
-        draft=attempt.episode > 0,
-        parent=attempt.parent,
-        summary=attempt.proposal.summary[:300],
-        at=attempt.at,
-        settled_at=attempt.settled_at,
-    )
+def _roofline(campaign: Campaign, state: CampaignState) -> RooflineView:
+    view = roofline_view(campaign, state)
+    dots = thinned(view.dots, MOST_DOTS, lambda dot: dot.bytes_per_second)
+    return view.model_copy(update={"dots": dots})
 
 
 def _workloads(campaign: Campaign, state: CampaignState) -> list[WorkloadBar]:

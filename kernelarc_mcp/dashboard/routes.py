@@ -9,14 +9,14 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from kernelarc_mcp.dashboard.curve import Progress
-from kernelarc_mcp.dashboard.glance import glance
+from kernelarc_mcp.dashboard.glance import Followed, glance
+from kernelarc_mcp.dashboard.stream import stream_page
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.web.front import DATA
 
 FILES: Final = "/dashboard/files"
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
-_NAMES: Final = ("dashboard.js", "charts.js", "dashboard.css", "echarts.min.js")
+_NAMES: Final = ("dashboard.js", "parts.js", "charts.js", "dashboard.css", "echarts.min.js")
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
     " img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none';"
@@ -24,6 +24,9 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+_DIGITS: Final = 9
+_AT_ONCE: Final = 200
+"""Verdicts that are read while nobody else may look."""
 _LOOK_SECONDS: Final = 0.5
 _SILENCE_SECONDS: Final = 15.0
 """Longest silence of the stream of changes: a page that hears less knows that it is cut off."""
@@ -35,7 +38,7 @@ class Dashboard:
     def __init__(self, campaign: Campaign) -> None:
         """Show this campaign."""
         self._campaign = campaign
-        self._progress = Progress(campaign)
+        self._followed = Followed.of(campaign)
         self._lock = threading.Lock()
         self._made: tuple[object, bytes] | None = None
 
@@ -46,7 +49,14 @@ class Dashboard:
             f"{FILES}/{{name}}": self.file,
             DATA: self.data,
             f"{DATA}/changes": self.changes,
+            f"{DATA}/submissions": self.submissions,
         }
+
+    async def prepare(self) -> None:
+        """Read what there is, so that the first page need not wait; others may read meanwhile."""
+        while not await anyio.to_thread.run_sync(self._read_on):
+            pass
+        await anyio.to_thread.run_sync(self._body)
 
     async def page(self, _: Request) -> Response:
         """Return the page itself, which holds nothing of the campaign."""
@@ -64,18 +74,34 @@ class Dashboard:
         body = await anyio.to_thread.run_sync(self._body)
         return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 
+    async def submissions(self, request: Request) -> Response:
+        """Return a page of attempts, those with a number below `before`."""
+        given = request.query_params.get("before", "")
+        if not (given.isascii() and given.isdecimal() and len(given) <= _DIGITS):
+            return Response("before: expected an attempt's number\n", status_code=400)
+        page = await anyio.to_thread.run_sync(self._page, int(given))
+        return Response(page, media_type="application/json", headers={"Cache-Control": "no-store"})
+
     async def changes(self, _: Request) -> Response:
         """Return a stream of server-sent events: one at once, and one for every change."""
         return StreamingResponse(
             self._changes(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
         )
 
+    def _read_on(self) -> bool:
+        with self._lock, self._campaign.journal.reading() as state:
+            return self._followed.progress.advance(state, _AT_ONCE)
+
+    def _page(self, before: int) -> bytes:
+        with self._lock, self._campaign.journal.reading() as state:
+            return stream_page(state, before).model_dump_json().encode()
+
     def _body(self) -> bytes:
         with self._lock, self._campaign.journal.reading() as state:
             mark = self._mark()
             # Many pages may be open; what they show is made once for each change.
             if self._made is None or self._made[0] != mark:
-                shown = glance(self._campaign, state, self._progress.look(state))
+                shown = glance(self._campaign, state, self._followed)
                 self._made = (mark, shown.model_dump_json().encode())
             return self._made[1]
 

@@ -1,9 +1,9 @@
 """What the clients say they used: one row for each run of a client, and sums that say what is missing."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from kernelarc_guard.model import Model
 from kernelarc_mcp.views import UsageView
@@ -20,6 +20,26 @@ class Used(Model):
     """None where the client did not say."""
     output_tokens: int | None = Field(ge=0, le=10**15)
     cost_usd: float | None = Field(ge=0, le=1e9, allow_inf_nan=False)
+    cached_tokens: int | None = Field(default=None, ge=0, le=10**15)
+    """Of the input, what was read from a cache; None where the client did not say."""
+    model: str = Field(default="", max_length=100)
+    """As its vendor names it; empty where the client did not say, or used several."""
+
+    @model_validator(mode="after")
+    def _cached_is_part_of_the_input(self) -> Self:
+        if self.cached_tokens is not None and self.cached_tokens > (self.input_tokens or 0):
+            raise ValueError("cached_tokens: expected at most the input tokens")
+        return self
+
+
+@dataclass
+class ModelTokens:
+    """Tokens of one model in runs whose client said no cost."""
+
+    runs: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass
@@ -34,6 +54,9 @@ class UsageTotals:
     cost_usd: float = 0.0
     with_cost: int = 0
     """Runs that said it."""
+    without_cost: dict[str, ModelTokens] = field(default_factory=dict)
+    """Model -> runs that said all their tokens and no cost."""
+    models: set[str] = field(default_factory=set)
 
     def add(self, used: Used) -> None:
         """Count a run."""
@@ -43,6 +66,15 @@ class UsageTotals:
         self.with_tokens += used.input_tokens is not None and used.output_tokens is not None
         self.cost_usd += used.cost_usd or 0.0
         self.with_cost += used.cost_usd is not None
+        if used.model:
+            self.models.add(used.model)
+        counts = (used.input_tokens, used.cached_tokens, used.output_tokens)
+        if used.cost_usd is None and None not in counts:
+            sums = self.without_cost.setdefault(used.model, ModelTokens())
+            sums.runs += 1
+            sums.input_tokens += used.input_tokens or 0
+            sums.cached_tokens += used.cached_tokens or 0
+            sums.output_tokens += used.output_tokens or 0
 
     def view(self) -> UsageView | None:
         """Return what to show; None where no run was recorded."""

@@ -1,14 +1,18 @@
 """Options of the report's charts, for ECharts: plain data, drawn where the page is opened."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.reporting.document import Document, WorkloadRow
 from kernelarc_mcp.reporting.progress import Point
+from kernelarc_mcp.reporting.roofline import Options, roofline_chart
+from kernelarc_mcp.reporting.thinning import thinned
+
+__all__ = ["MOST_MARKS", "PALETTE", "Options", "axes_of", "best_so_far", "charts", "workload_bars"]
 
 MOST_MARKS: Final = 2_000
-"""Single verdicts drawn in one chart; beyond, evenly spaced ones and all KEEPs."""
+"""Single candidates drawn in one chart; beyond, the lowest and the highest of each stretch."""
 PALETTE: Final = (
     "#0072b2",
     "#d55e00",
@@ -20,7 +24,6 @@ PALETTE: Final = (
     "#7f7f7f",
 )
 """Okabe and Ito's colours, told apart without red and green, the last two ours."""
-Options = dict[str, Any]
 
 
 def charts(document: Document) -> dict[str, Options]:
@@ -31,6 +34,8 @@ def charts(document: Document) -> dict[str, Options]:
         found["by-seconds"] = best_so_far(document.progress, "device_seconds", "device seconds")
     if any(row.record_us for row in document.workloads):
         found["workloads"] = workload_bars(document.workloads)
+    if document.roofline.dots:
+        found["roofline"] = roofline_chart(document.roofline)
     return found
 
 
@@ -53,7 +58,8 @@ def best_so_far(points: Sequence[Point], key: str, name: str) -> Options:
             "data": steps,
         }
     ]
-    shown = _thinned([point for point in points if point.over_seed is not None])
+    confirmed = [point for point in points if point.over_seed is not None]
+    shown = thinned(confirmed, MOST_MARKS, lambda point: point.over_seed or 0.0)
     for number, agent in enumerate(agents):
         series.append(
             {
@@ -110,10 +116,3 @@ def _label(point: Point) -> str:
 
 def _ratio(other: float | None, mine: float | None) -> float | None:
     return round(other / mine, 3) if other and mine else None
-
-
-def _thinned(points: list[Point]) -> list[Point]:
-    kept = [point for point in points if point.verdict == "KEEP"]
-    others = [point for point in points if point.verdict != "KEEP"]
-    step = max(1, -(-len(others) // MOST_MARKS))
-    return [*kept, *others[::step]]

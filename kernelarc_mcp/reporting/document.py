@@ -7,6 +7,7 @@ from typing import Any
 from kernelarc_guard.decide import Parameters
 from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import Result
+from kernelarc_mcp.cost.told import ToldSoFar
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.conclusions import memory_of
 from kernelarc_mcp.host.errors import BadRequest
@@ -18,6 +19,7 @@ from kernelarc_mcp.report import Report, report_of
 from kernelarc_mcp.reporting.device import DeviceFacts, device_facts
 from kernelarc_mcp.reporting.progress import Point, progress
 from kernelarc_mcp.scores.campaign import campaign_times
+from kernelarc_mcp.scores.dots import RooflineView, roofline_view
 
 CONCLUSIONS = 200
 """The newest that a document holds."""
@@ -65,6 +67,7 @@ class Document(Report):
     times: str
     """Where their times are from; why there are none, where there are none."""
     progress: list[Point]
+    roofline: RooflineView
     conclusions: list[ConclusionRow]
     conclusions_stored: int
     findings: list[str]
@@ -74,7 +77,7 @@ class Document(Report):
 def read_document(folder: Path, version: str) -> Document:
     """Read a campaign, and verify it; CampaignError where there is none."""
     with readable(folder) as campaign:
-        report = report_of(campaign)
+        report = report_of(campaign, ToldSoFar(campaign))
         findings = verify(campaign.journal.ledger.folder)
         workloads, said = _workloads(campaign)
         conclusions, stored = _conclusions(campaign)
@@ -96,6 +99,7 @@ def read_document(folder: Path, version: str) -> Document:
                 workloads=workloads,
                 times=said,
                 progress=progress(state),
+                roofline=roofline_view(campaign, state),
                 conclusions=conclusions,
                 conclusions_stored=stored,
                 findings=findings,

@@ -37,20 +37,26 @@ def progress(state: CampaignState) -> list[Point]:
 
 def point_after(before: Point | None, attempt: Attempt, standing: Mapping[str, float]) -> Point:
     """Return the point of a settled attempt; `standing` are the standing records' speedups."""
-    result = attempt.confirmation
-    anchored = result.anchored if result is not None else None
     own = standing.get(attempt.ticket, 0.0)
     return Point(
         submission=attempt.ticket,
         agent=attempt.agent,
         verdict=attempt.verdict or "",
         judged=1 if before is None else before.judged + 1,
-        device_seconds=(0.0 if before is None else before.device_seconds) + _held(attempt),
+        device_seconds=(0.0 if before is None else before.device_seconds) + held_seconds(attempt),
         best=max(1.0 if before is None else before.best, own),
-        over_seed=None if anchored is None else anchored.candidate.ratio,
+        over_seed=over_seed(attempt),
     )
 
 
-def _held(attempt: Attempt) -> float:
+def over_seed(attempt: Attempt) -> float | None:
+    """Return a candidate's own speedup over the seed, where it was confirmed beside it."""
+    result = attempt.confirmation
+    anchored = result.anchored if result is not None else None
+    return None if anchored is None else anchored.candidate.ratio
+
+
+def held_seconds(attempt: Attempt) -> float:
+    """Return how long the device was held for the judgements that led to a verdict."""
     leases = [one.lease for one in (attempt.screen, attempt.confirmation) if one is not None]
     return sum(max(0, lease.to_ns - lease.from_ns) for lease in leases if lease is not None) / 1e9

@@ -16,9 +16,11 @@ from kernelarc_mcp.report import SubmissionReport
 from kernelarc_mcp.reporting.charts import axes_of, charts
 from kernelarc_mcp.reporting.document import Document
 from kernelarc_mcp.reporting.facts import commands, device_lines
+from kernelarc_mcp.reporting.thinning import thinned
 
 MOST_ROWS: Final = 200
 """Attempts listed in a page beside all KEEPs; the CSV has all of them."""
+MOST_DOTS: Final = 200
 NAMES: Final = ("report.html", "report.md", "report.json", "submissions.csv")
 
 
@@ -84,6 +86,8 @@ def _context(document: Document) -> dict[str, Any]:
         "kept": [step for step in document.records if step.agent is not None],
         "listed": listed,
         "device_lines": device_lines(document),
+        "dots": thinned(document.roofline.dots, MOST_DOTS, lambda dot: dot.bytes_per_second),
+        "costs": [*document.costs.agents, document.costs.total],
         "commands": commands(document),
         "left_out": len(submissions) - len(listed),
         "reasons": sorted(reasons.items(), key=lambda item: -item[1]),
@@ -104,6 +108,8 @@ def _templates() -> Environment:
     environment.filters |= {
         "times": lambda value: "" if value is None else f"{value:.3f}x",
         "number": lambda value: "" if value is None else f"{value:.4g}",
+        "giga": lambda value: f"{value / 1e9:.4g}",
+        "share": lambda value: "unknown" if value is None else f"{value:.1%}",
         "spread": _spread,
         "moment": _moment,
         "axes": axes_of,

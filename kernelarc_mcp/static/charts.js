@@ -50,7 +50,7 @@ function workloadChart(glance) {
 
 function lineageChart(glance) {
   const agents = glance.agents.map((one) => one.agent);
-  const rows = [...glance.stream].reverse();
+  const rows = [...glance.stream.rows].reverse();
   const place = new Map(rows.map((row, index) => [row.submission, index]));
   const lane = (row) => agents.indexOf(row.agent);
   const nodes = rows.map((row, index) => ({ name: row.submission, x: index * 40, y: lane(row) * 60, symbolSize: row.verdict === "KEEP" ? 18 : 10,
@@ -68,6 +68,7 @@ function draw(glance) {
   progressChart("by-seconds", glance, "device_seconds", "device seconds");
   workloadChart(glance);
   lineageChart(glance);
+  show("roofline", glance.roofline_chart);
 }
 
 function drawAnew(glance) {

@@ -1,8 +1,7 @@
 "use strict";
 const DATA = "/dashboard/data";
 const KEPT = "kernelarc-token";
-const $ = (id) => document.getElementById(id);
-let last = null;
+let last = null, paged = null;
 
 // A link may carry the token behind '#', which browsers send to no server; it does not stay in the address.
 if (location.hash.startsWith("#token=")) {
@@ -15,113 +14,32 @@ function ask(path, signal) {
   return fetch(path, { headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store", signal });
 }
 
-const times = (value) => (value == null ? "" : `${value.toFixed(3)}x`);
-const micros = (value) => (value == null ? "" : value.toPrecision(4));
-const spread = (ratio) => (ratio ? `${ratio.lower.toFixed(3)} to ${ratio.upper.toFixed(3)}` : "");
-const clock = (at) => (at ? new Date(at).toLocaleTimeString() : "");
-
-// Everything of a campaign comes in as text and never as markup.
-function element(name, text, cls) {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  if (cls) made.className = cls;
-  return made;
+// Tells the new verdicts to a screen reader, and keeps an older page of submissions in its place.
+function news(glance) {
+  if (!paged) showStream(glance.stream, true);
+  if (!last || glance.seq === last.seq) return;
+  const known = new Set(last.stream.rows.filter((row) => row.verdict).map((row) => row.submission));
+  const fresh = glance.stream.rows.filter((row) => row.verdict && !known.has(row.submission));
+  const told = fresh.slice(0, 5).map((row) => `${row.submission} of ${row.agent}: ${row.verdict}, ${row.says}`);
+  if (fresh.length > 5) told.push(`${fresh.length - 5} more verdicts.`);
+  if (told.length) $("news").textContent = told.join(" ");
 }
 
-function table(id, heads, rows) {
-  const head = element("thead"), body = element("tbody"), line = element("tr");
-  for (const [title, cls] of heads) {
-    const cell = element("th", title, cls);
-    cell.scope = "col";
-    line.append(cell);
-  }
-  head.append(line);
-  for (const row of rows) {
-    const made = element("tr");
-    row.forEach((value, index) => {
-      const [text, cls] = Array.isArray(value) ? value : [value, heads[index][1]];
-      const cell = element(index ? "td" : "th", text == null ? "" : String(text), cls);
-      if (!index) cell.scope = "row";
-      made.append(cell);
-    });
-    body.append(made);
-  }
-  if (!rows.length) {
-    const cell = element("td", "Nothing yet.");
-    cell.colSpan = heads.length;
-    body.append(element("tr"));
-    body.lastChild.append(cell);
-  }
-  $(id).replaceChildren(head, body);
-}
-
-function list(id, lines) {
-  $(id).replaceChildren(...lines.map((line) => element("li", line)));
-}
-
-function showRecord(glance) {
-  const record = glance.record;
-  const over = record.over_seed ? `, 95 % interval ${spread(record.over_seed)}` : "";
-  const proven = record.lower ? `; more than ${times(record.lower)} the record before it is proven` : "";
-  $("headline").textContent = record.agent == null ? "The seed is the record: no faster kernel is proven yet."
-    : `${record.submission} of ${record.agent}: ${times(record.speedup)} the seed${over}${proven}.`;
-  const counts = ["KEEP", "ACCEPT", "REVERT", "REJECT"].map((one) => `${glance.verdicts[one] || 0} ${one}`).join(", ");
-  $("budget").textContent = `${glance.attempts_used} of ${glance.attempts} attempts used, ${glance.queued} queued, ` +
-    `${glance.judging.length} being judged; ${counts}; ${glance.drafts_forced} drafts forced; device held ${glance.device_seconds.toFixed(0)} s.`;
-  list("activity", glance.activity);
-}
-
-function showStream(glance) {
-  table("stream", [["submission"], ["agent"], ["verdict"], ["reason"], ["speedup", "n"], ["against"], ["stood on"], ["lens"], ["settled"], ["summary"]],
-    glance.stream.map((row) => [row.submission + (row.draft ? " (draft)" : ""), row.agent, [row.verdict || row.state, row.verdict],
-      row.reason, times(row.speedup), row.against, row.parent, row.lens, clock(row.settled_at), row.summary]));
-  if (last && glance.seq !== last.seq) {
-    const known = new Set(last.stream.filter((row) => row.verdict).map((row) => row.submission));
-    const fresh = glance.stream.filter((row) => row.verdict && !known.has(row.submission));
-    if (fresh.length) $("news").textContent = fresh.map((row) => `${row.submission} of ${row.agent}: ${row.verdict}, ${row.says}`).join(" ");
+async function older() {
+  try {
+    const answer = await ask(`${DATA}/submissions?before=${(paged || last.stream).older}`);
+    if (answer.status === 401) return refuse(401);
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    paged = await answer.json();
+    showStream(paged, false);
+  } catch (error) {
+    $("where").textContent = `Older attempts could not be read (${error.message}).`;
   }
 }
 
-function showAgents(glance) {
-  table("agents", [["agent"], ["lens"], ["attempts", "n"], ["left", "n"], ["r", "n"], ["drafts"], ["branch"], ["KEEP", "n"], ["ACCEPT", "n"],
-    ["REVERT", "n"], ["REJECT", "n"], ["best", "n"], ["tokens", "n"], ["cost", "n"]],
-  glance.agents.map((one) => [one.agent, one.lens, one.attempts_used, one.attempts_left, one.r,
-    `${one.drafts_made} of ${one.drafts_forced}${one.drafting ? ", DRAFT" : ""}`, one.branch,
-    ...["KEEP", "ACCEPT", "REVERT", "REJECT"].map((verdict) => one.verdicts[verdict] || 0), times(one.best), ...usage(one.usage)]));
-}
-
-function usage(used) {
-  if (!used || !used.runs) return ["unknown", "unknown"];
-  const part = (known) => (known < used.runs ? ` (of ${known} of ${used.runs} runs)` : "");
-  const tokens = used.runs_with_tokens ? (used.input_tokens || 0) + (used.output_tokens || 0) : null;
-  return [tokens == null ? "unknown" : tokens.toLocaleString() + part(used.runs_with_tokens),
-    used.cost_usd == null ? "unknown" : `${used.cost_usd.toFixed(2)} USD${part(used.runs_with_cost)}`];
-}
-
-function showBoard(glance) {
-  const lines = glance.records.map((one) => [one.submission + (one.withdrawn ? ` (${one.withdrawn})` : ""), one.agent || "",
-    times(one.speedup), spread(one.over_seed), times(one.gain), times(one.lower), one.at_attempt]);
-  for (const one of glance.baselines) lines.push([`line to beat: ${one.name}`, "", one.speedup == null ? "not measured" : times(one.speedup), "", "", "", ""]);
-  table("board", [["record"], ["agent"], ["over the seed", "n"], ["95 % interval"], ["over the record before", "n"], ["proven above", "n"], ["attempt", "n"]], lines);
-  table("times", [["workload"], ["record us", "n"], ["seed us", "n"]],
-    glance.workloads.map((row) => [row.name, micros(row.record_us), micros(row.seed_us)]));
-}
-
-function showRest(glance) {
-  table("lenses", [["lens"], ["agents"], ["attempts", "n"], ["KEEPs", "n"], ["device s", "n"]],
-    glance.lenses.map((one) => [one.lens, one.agents.join(", "), one.attempts, one.keeps, one.device_seconds.toFixed(1)]));
-  list("memory", glance.conclusions.map((one) => `${one.kind} (${one.evidence}): ${one.summary} ${one.lesson}`));
-  $("stored").textContent = `${glance.conclusions.length} of ${glance.conclusions_stored} conclusions, as the retention shows them.`;
-  const noise = glance.calibration, canaries = glance.canaries;
-  const facts = [["Device", `${glance.device} ${glance.machine}`],
-    ["Noise", noise ? `pairs of a kernel with itself differ by ${micros(noise.sd_percent)} %` : "not calibrated yet"],
-    ["Smallest provable gain", noise && noise.resolution_percent ? `${micros(noise.resolution_percent)} %` : "unknown"],
-    ["Warnings", noise && noise.warnings.length ? noise.warnings.join(" ") : "none"],
-    ["Canaries", `record against itself: ${canaries.same_hits} of ${canaries.same} called different; planted delays: ${canaries.delayed_seen} of ${canaries.delayed} seen`]];
-  $("device").replaceChildren(...facts.flatMap(([name, text]) => [element("dt", name), element("dd", text)]));
-  const alarms = [glance.quarantined && `The device is in quarantine: ${glance.quarantined}`, glance.suspect && `The record is suspect: ${glance.suspect}`].filter(Boolean);
-  $("alarm").hidden = !alarms.length;
-  $("alarm").textContent = alarms.join(" ");
+function newest() {
+  paged = null;
+  showStream(last.stream, true);
 }
 
 function showAll(glance) {
@@ -130,9 +48,11 @@ function showAll(glance) {
   $("title").textContent = `${glance.campaign}: ${glance.problem}`;
   document.title = `${times(glance.record.speedup)} ${glance.campaign}`;
   showRecord(glance);
-  showStream(glance);
+  news(glance);
   showAgents(glance);
+  showCosts(glance.costs);
   showBoard(glance);
+  showRoofline(glance.roofline);
   showRest(glance);
   draw(glance);
   last = glance;
@@ -204,5 +124,7 @@ $("door").addEventListener("submit", (event) => {
   $("token").value = "";
   live();
 });
+$("older").addEventListener("click", older);
+$("newest").addEventListener("click", newest);
 dark.addEventListener("change", () => drawAnew(last));
 open();

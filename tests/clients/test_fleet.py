@@ -121,19 +121,24 @@ def test_a_client_that_is_not_installed_is_named_before_anything_is_prepared(
             "claude",
             '{"total_cost_usd": 1.5, "usage": {"input_tokens": 1, "cache_read_input_tokens": 4,'
             ' "output_tokens": 2}}\n',
-            Usage(5, 2, 1.5),
+            Usage(5, 2, 1.5, 4),
         ),
         (
             "codex",
             'warning: {x\n{"type": "item"}\n{"type": "turn.completed", "usage":'
-            ' {"input_tokens": 8, "output_tokens": 9}}\n',
-            Usage(8, 9),
+            ' {"input_tokens": 8, "cached_input_tokens": 6, "output_tokens": 9}}\n',
+            Usage(8, 9, cached_tokens=6),
         ),
         (
             "gemini",
             'YOLO\n{\n  "stats": {"models": {"a": {"tokens": {"prompt": 3, "candidates": 1}},\n'
             '"b": {"tokens": {"prompt": 2, "candidates": 2}}}}\n}\n',
             Usage(5, 3),
+        ),
+        (
+            "gemini",
+            '{"stats": {"models": {"g-1": {"tokens": {"prompt": 3, "candidates": 1, "cached": 2}}}}}\n',
+            Usage(3, 1, cached_tokens=2, model="g-1"),
         ),
         ("claude", "killed", Usage()),
         ("claude", '{"total_cost_usd": "much", "usage": null}\n', Usage()),

@@ -10,13 +10,13 @@ from host_places import judge_all, make_campaign, opened, planned, scripted_guar
 from http_door import PATIENCE, Door, door
 from server_campaigns import Place, create
 
-from kernelarc_mcp.dashboard.curve import MOST_CONFIRMED, Progress
-from kernelarc_mcp.dashboard.glance import STREAM, glance
+from kernelarc_mcp.dashboard.glance import Followed, glance
+from kernelarc_mcp.dashboard.stream import STREAM, stream_page
 from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.host.host import Host
 
 SECRET = "a_source_nobody_may_see"
-FILES = ("charts.js", "dashboard.css", "dashboard.js", "echarts.min.js")
+FILES = ("charts.js", "dashboard.css", "dashboard.js", "echarts.min.js", "parts.js")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,10 @@ def test_the_page_and_its_files_hold_nothing_of_the_campaign_and_load_nothing_fr
         assert httpx2.get(f"{here.base}/dashboard/files/{name}").status_code == 404, name
 
 
-@pytest.mark.parametrize("path", ["/dashboard/data", "/dashboard/data/changes"])
+DATA = ["/dashboard/data", "/dashboard/data/changes", "/dashboard/data/submissions?before=1"]
+
+
+@pytest.mark.parametrize("path", DATA)
 def test_data_needs_a_token_of_this_campaign(here: Door, path: str) -> None:
     for headers in ({}, {"Authorization": "Bearer ka_wrong"}):
         assert httpx2.get(here.base + path, headers=headers).status_code == 401
@@ -77,9 +80,16 @@ def test_a_viewer_sees_every_submission_but_no_source_and_hears_of_changes(here:
     data = httpx2.get(f"{here.base}/dashboard/data", headers=headers, timeout=PATIENCE)
     assert data.status_code == 200 and data.headers["cache-control"] == "no-store"
     shown = json.loads(data.text)
-    assert [(row["submission"], row["agent"]) for row in shown["stream"]] == [("s001", "ada")]
+    assert [(row["submission"], row["agent"]) for row in shown["stream"]["rows"]] == [
+        ("s001", "ada")
+    ]
     assert shown["attempts_used"] == 1 and shown["record"]["submission"] == "seed"
     assert SECRET not in data.text
+    pages = f"{here.base}/dashboard/data/submissions"
+    page = httpx2.get(f"{pages}?before=2", headers=headers, timeout=PATIENCE)
+    assert [row["submission"] for row in page.json()["rows"]] == ["s001"]
+    for wrong in ("", "?before=-1", "?before=x", "?before=" + "9" * 30):
+        assert httpx2.get(pages + wrong, headers=headers, timeout=PATIENCE).status_code == 400
 
 
 def test_a_glance_tells_verdicts_records_and_what_each_stood_on(tmp_path: Path) -> None:
@@ -91,28 +101,30 @@ def test_a_glance_tells_verdicts_records_and_what_each_stood_on(tmp_path: Path) 
     guard = scripted_guard(tmp_path)
     judge_all(folder, guard)
     campaign = open_campaign(folder)
-    progress = Progress(campaign)
+    followed = Followed.of(campaign)
     with campaign.journal.reading() as state:
-        first = glance(campaign, state, progress.look(state))
+        first = glance(campaign, state, followed)
     with opened(folder) as host:
         host.submit("ada", source=planned(3, "gain:12"))
         host.submit("bob", source=planned(4, "gain:15"))
     judge_all(folder, guard)
     with campaign.journal.reading() as state:
-        second = glance(campaign, state, progress.look(state))
-        anew = glance(campaign, state, Progress(campaign).look(state))
+        second = glance(campaign, state, followed)
+        anew = glance(campaign, state, Followed.of(campaign))
     campaign.close()
-    assert [(row.submission, row.verdict, row.parent) for row in first.stream] == [
+    assert [(row.submission, row.verdict, row.parent) for row in first.stream.rows] == [
         ("s002", "REVERT", "seed"),
         ("s001", "KEEP", "seed"),
     ]
+    assert [(dot.submission, dot.withdrawn) for dot in first.roofline.dots][-1] == ("s001", False)
+    assert first.costs.total.usd == "unknown" and first.costs.total.keeps == 1
     assert first.curve.steps == [(0, 0.0, 1.0), (1, first.curve.steps[1][1], first.record.speedup)]
     assert [bar.name for bar in first.workloads] == ["n=8", "n=9"]
     # Followed or read from the beginning, also over a record that was withdrawn.
     assert second.curve == anew.curve and second.curve.judged == 4
     assert any(one.withdrawn for one in second.records)
     assert second.record.speedup == second.curve.steps[-1][2]
-    assert {row.submission: row.parent for row in second.stream}["s003"] == "s001"
+    assert {row.submission: row.parent for row in second.stream.rows}["s003"] == "s001"
 
 
 def test_a_glance_stays_small(tmp_path: Path) -> None:
@@ -123,8 +135,14 @@ def test_a_glance_stays_small(tmp_path: Path) -> None:
             host.submit("ada", source=planned(number, "gain:0"), summary="x" * 300)
     campaign = open_campaign(folder)
     with campaign.journal.reading() as state:
-        shown = glance(campaign, state, Progress(campaign).look(state))
+        shown = glance(campaign, state, Followed.of(campaign))
+    assert len(shown.stream.rows) == STREAM
+    assert shown.stream.rows[0].submission == f"s{STREAM + 20:03d}"
+    assert shown.queued == STREAM + 20 and len(shown.model_dump_json()) < 100_000
+    assert shown.stream.older == 21
+    with campaign.journal.reading() as state:
+        older = stream_page(state, shown.stream.older)
+        beyond = stream_page(state, 1)
     campaign.close()
-    assert len(shown.stream) == STREAM and shown.stream[0].submission == f"s{STREAM + 20:03d}"
-    assert shown.queued == STREAM + 20 and MOST_CONFIRMED >= len(shown.curve.confirmed)
-    assert len(shown.model_dump_json()) < 100_000
+    assert [row.number for row in older.rows] == list(range(20, 0, -1))
+    assert (older.older, older.attempts, beyond.rows, beyond.older) == (None, 120, [], None)

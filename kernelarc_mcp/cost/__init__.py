@@ -1,0 +1,1 @@
+"""What a search cost: tokens and money, with what is not known told as such."""
