@@ -33,6 +33,7 @@ def calibration_view(calibration: Calibration, machine: str, now: datetime) -> C
         resolution_percent=calibration.resolution,
         biased=calibration.biased,
         rulers=_rulers_view(calibration.rulers),
+        toolchain=calibration.toolchain,
         note=calibration.note,
         warnings=warnings(calibration, machine, now),
     )
@@ -71,6 +72,11 @@ def one_line(calibration: Calibration) -> str:
         f" sd {calibration.sd_confirm:.2f} %{since}, delta {calibration.delta:.2f} %,"
         f" resolves {smallest or 'unknown'}; {rulers_line(calibration.rulers)}"
     )
+
+
+def toolchain_line(calibration: Calibration) -> str:
+    """Return the versions a calibration was measured with on one line; empty where they are not known."""
+    return ", ".join(f"{name} {version}" for name, version in calibration.toolchain.items())
 
 
 def rulers_line(rulers: Rulers | None) -> str:

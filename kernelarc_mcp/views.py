@@ -156,6 +156,9 @@ class CalibrationView(Model):
     """Identical arms differ by more than chance: the path needs repair."""
     rulers: RulersView | None
     """Measured with the calibration; null: it is of an older version."""
+    toolchain: dict[str, str]
+    """Versions of compilers, Python, packages and driver; empty: of an older version, or in a brief
+    without the room: view_leaderboard has them."""
     note: str
     warnings: list[str]
 

@@ -59,6 +59,8 @@ RULERS = decide.Rulers(
     empty_window_ns=10_000, write_bytes_per_second=2e10, copy_bytes_per_second=1e10
 )
 
+TOOLCHAIN = {"C++": "GCC 12.2.0", "Python": "3.11.9", "torch": "2.11.0"}
+
 
 def say(answer: Progress | Result | Refusal) -> None:
     print(answer.model_dump_json(), flush=True)
@@ -131,6 +133,7 @@ def calibrate(request: Calibrate, since: int) -> Result:
         0.1,
         request.parameters,
         RULERS,
+        TOOLCHAIN,
     )
     return Result(
         id=request.id,

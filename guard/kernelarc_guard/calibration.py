@@ -5,7 +5,7 @@ alone is then taken from pairs of the new record with itself.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, variance
 
 from kernelarc_guard.pairs import middle_mean
@@ -31,12 +31,13 @@ def calibrate_from(
     block_seconds: float,
     parameters: Parameters,
     rulers: Rulers | None = None,
+    toolchain: Mapping[str, str] | None = None,
 ) -> Calibration:
     """Estimate the noise from pairs that compared a solution with itself.
 
     `nurseries` has the block values (percent), `[nursery][pair][block]`: two pairs or more in all,
     none of the nurseries empty. `pair_seconds` is what starting a pair costs and `block_seconds`
-    what one block over all workloads costs. `rulers` are stored as they are.
+    what one block over all workloads costs. `rulers` and `toolchain` are stored as they are.
     """
     pair_blocks = [blocks for nursery in nurseries for blocks in nursery]
     sizes = [len(nursery) for nursery in nurseries]
@@ -77,6 +78,7 @@ def calibrate_from(
         pair_seconds=pair_seconds,
         block_seconds=block_seconds,
         rulers=rulers,
+        toolchain=dict(toolchain or {}),
     )
     return found.model_copy(update={"resolution": _first_resolution(found, parameters)})
 

@@ -23,6 +23,7 @@ from kernelarc_guard.decide import Calibration, Decision
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
 from kernelarc_guard.inputs import InputError, redrawn
 from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
+from kernelarc_guard.installed import changed, installed
 from kernelarc_guard.keeper import SLOTS
 from kernelarc_guard.lease import DeviceLease
 from kernelarc_guard.lifetimes import run_round
@@ -74,23 +75,15 @@ class Judge:
 
     def judge(self, request: Request, tell: Tell) -> Result:
         """Answer one request; raises Refused where it cannot be judged."""
-        begin = time.monotonic()
+        begin, cache = time.monotonic(), Path(request.cache_dir)
         device = self._device(request.device)
         report = Report(request.id, request.op, tell)
-        cache = Path(request.cache_dir)
         try:
             cache.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
             raise Refused(f"cache_dir: cannot be created: {error}") from None
         try:
-            _Case(
-                request,
-                report,
-                device,
-                cache,
-                self._sandbox,
-                self._now,
-            ).run()
+            _Case(request, report, device, cache, self._sandbox, self._now).run()
         except Outcome as outcome:
             report.settle(outcome)
         except (InputError, OracleError) as error:
@@ -370,6 +363,8 @@ class _Case:
             calibration, self._request.problem, record.solution, candidate.solution
         )
         bench.audit_below = self._limits.audit
+        for seen in changed(calibration.toolchain, installed(self._backend.place)):
+            self._report.observe(seen)
 
     def _calibrate(
         self,
@@ -398,6 +393,7 @@ class _Case:
             block_seconds=fmean(series.block_seconds),
             parameters=parameters,
             rulers=series.rulers,
+            toolchain=installed(self._backend.place),
         )
 
     def _value(self, pair: PairTimes) -> float:

@@ -135,6 +135,8 @@ class Calibration(Model):
     """What one block over all workloads cost."""
     rulers: Rulers | None = None
     """Measured together with the pairs; nothing is judged on a device without them."""
+    toolchain: dict[str, str] = {}
+    """Name -> version of what solutions are compiled and run with; empty in older calibrations."""
     spread_pairs: int | None = None
     """Confirming pairs of the last KEEP that both spreads are from; None: the values above."""
     note: str = ""

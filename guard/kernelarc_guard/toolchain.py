@@ -23,6 +23,8 @@ class Toolchain:
     """A compiler and the place of the binding's headers and library."""
 
     compiler: str
+    version: str
+    """The first line of what it says of itself."""
     identity: str
     """All that can change what it makes of the same sources and flags: for the cache's key."""
     is_clang: bool
@@ -44,6 +46,7 @@ def find_toolchain() -> Toolchain | None:
     identity = "\n".join([compiler, told, _processor(), _tvm_ffi_version()])
     return Toolchain(
         compiler=compiler,
+        version=told.partition("\n")[0].strip(),
         identity=identity,
         is_clang="clang" in told,
         include=package / "include" if package else None,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import anyio
 import typer
+from filelock import Timeout
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.devices import default_parameters
@@ -32,13 +33,12 @@ from kernelarc_mcp.cli.plot import strip_plot
 from kernelarc_mcp.cli.stages import shown_stages
 from kernelarc_mcp.host.dispatcher import CALIBRATION_SECONDS, Dispatcher, machine_id
 from kernelarc_mcp.host.duties import Duties
-from kernelarc_mcp.host.election import SeatTaken
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.ledger import FILE
 from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.machine import describe_machine
-from kernelarc_mcp.noise import rulers_line, warnings
+from kernelarc_mcp.noise import rulers_line, toolchain_line, warnings
 from kernelarc_mcp.requests import Requests
 
 
@@ -119,7 +119,7 @@ def _campaign(folder: Path, python: str, nurseries: int, pairs: int, as_json: bo
         try:
             with shown_stages() as tell:
                 anyio.run(Dispatcher(host, python).run_calibration, tell)
-        except SeatTaken:
+        except Timeout:
             said = "The server of this campaign measures it before it judges on."
             if as_json:
                 print_json({"campaign": str(folder), "asked": True, "said": said})
@@ -169,6 +169,7 @@ def _show(found: Calibration, problem: Problem, record: Solution, as_json: bool)
         ("delta: a KEEP proves more than", f"{found.delta:.3f} %"),
         ("smallest gain a first confirmation finds", percent),
         ("at best", rulers_line(found.rulers)),
+        ("with", toolchain_line(found) or "not known"),
     ):
         out.print(f"  {what:<42}{value}", markup=False)
     for line in strip_plot(found.values, found.nurseries):

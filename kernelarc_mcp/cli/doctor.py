@@ -34,7 +34,9 @@ if found["torch"]:
     found["torch"] = torch.__version__
     found["cuda"] = torch.cuda.device_count()
 if found["kernelarc_guard"]:
+    from kernelarc_guard.installed import installed
     from kernelarc_guard.sandbox import find_sandbox
+    found["toolchain"] = dict(installed("cuda:0" if found.get("cuda") else "cpu"))
     found["protection"] = find_sandbox().describe()
 print(json.dumps(found))
 """
@@ -110,6 +112,9 @@ def _guard(python: str) -> list[Finding]:
                 detail="install kernelarc-mcp[guard] into that environment",
             )
         )
+    if toolchain := found.get("toolchain"):
+        told = ", ".join(f"{name} {version}" for name, version in toolchain.items())
+        findings.append(Finding(name="toolchain", state="ok", detail=told))
     findings.append(_sandbox(found.get("protection")))
     gpus = int(found.get("cuda", 0))
     findings.append(

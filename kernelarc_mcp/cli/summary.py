@@ -5,7 +5,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelarc_mcp.cli.console import out
-from kernelarc_mcp.noise import one_line
+from kernelarc_mcp.noise import one_line, toolchain_line
 from kernelarc_mcp.report import Report
 from kernelarc_mcp.views import UsageView
 

@@ -247,6 +247,10 @@ def _within(whole: Brief, sections: dict[str, str], views: list[WorkloadView]) -
             break
         interface = shorter_interface(sections, {*ELSEWHERE, *LESS[:count]})
         whole = whole.model_copy(update={"interface": interface})
+    if len(whole.model_dump_json()) > room and whole.calibration is not None:
+        # The board shows them too.
+        known = whole.calibration.model_copy(update={"toolchain": {}})
+        whole = whole.model_copy(update={"calibration": known})
     return whole
 
 

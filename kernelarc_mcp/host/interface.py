@@ -193,7 +193,7 @@ def _compiled_for_cpu(definition: Definition) -> str:
     lines = [
         f"C++: {' '.join(DEFAULT)}; cflags of your own come after these and win, for instance {fast}."
         f"{several} The compiler is the machine's c++, else g++, else clang++; its errors and warnings"
-        " are in the answer's `build`.",
+        " are in the answer's `build`, its version and torch's in the brief's `calibration.toolchain`.",
         "Intrinsics, prefetch and non-temporal stores are fine; reading a clock is noted, not refused.",
         "A call is timed from outside, from waking your process until it has stopped again: what"
         " Python and torch do around the arithmetic counts.",
@@ -208,7 +208,8 @@ def _compiled_for_gpu() -> str:
         "The toolkit's headers (<cuda.h>, <mma.h>, CUB) and inline PTX work; CUTLASS is not there.",
         "The CUDA runtime is linked, the driver is not: get its functions by"
         " cudaGetDriverEntryPointByVersion (template tma_tile). cuBLAS and cuDNN: through torch.",
-        "Registers, shared memory and spills of each kernel are in the answer's `build`.",
+        "Registers, shared memory and spills of each kernel are in the answer's `build`; versions of nvcc,"
+        " torch, Triton and the driver in the brief's `calibration.toolchain`.",
     ]
     return "BUILD (cuda)\n" + _listed(lines)
 

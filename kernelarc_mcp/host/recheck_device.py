@@ -16,7 +16,7 @@ def recheck_calibration(
 ) -> list[str]:
     """Return which of a calibration's numbers do not follow from its pairs.
 
-    Only when it was measured, what pairs and blocks cost and the rulers are taken as they are.
+    Only when it was measured and with what, what pairs and blocks cost and the rulers are taken as they are.
     """
     calibration = result.calibration
     if calibration is None:
@@ -31,6 +31,7 @@ def recheck_calibration(
             calibration.block_seconds or 0.0,
             parameters,
             calibration.rulers,
+            calibration.toolchain,
         )
     except ValueError as error:
         return [f"its pairs give no calibration: {error}"]

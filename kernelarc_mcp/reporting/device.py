@@ -6,6 +6,7 @@ from kernelarc_guard.device_state import DeviceState
 from kernelarc_guard.model import Model
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.state import CampaignState
+from kernelarc_mcp.noise import toolchain_line
 
 
 class DeviceFacts(Model):
@@ -14,6 +15,8 @@ class DeviceFacts(Model):
     device: str
     machine: str
     """In words; empty before the first calibration."""
+    toolchain: str = ""
+    """Versions the calibration was measured with; empty where they are not known."""
     blocks: int
     """Timed blocks whose device state was recorded."""
     sm_mhz: float | None = None
@@ -41,6 +44,7 @@ def device_facts(campaign: Campaign, state: CampaignState) -> DeviceFacts:
     return DeviceFacts(
         device=campaign.settings.device,
         machine=state.calibration_machine,
+        toolchain=toolchain_line(state.calibration) if state.calibration else "",
         blocks=len(states),
         sm_mhz=_median(states, "sm_mhz"),
         power_w=_median(states, "power_w"),

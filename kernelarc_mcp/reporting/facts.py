@@ -13,6 +13,8 @@ def device_lines(document: Document) -> list[tuple[str, str]]:
         lines.append(("Power", f"{device.power_w:.0f} W, median"))
     if device.temperature_c is not None:
         lines.append(("Temperature", f"{device.temperature_c:.0f} °C, median"))
+    if device.toolchain:
+        lines.append(("Toolchain", device.toolchain))
     for word, count in device.held_down.items():
         lines.append(("Clocks held down", f"{word}, after {count} of {device.blocks} blocks"))
     if device.others:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from laboratory import Laboratory
 
 from kernelarc_guard.decide import Rulers
+from kernelarc_guard.installed import installed
 from kernelarc_guard.problem import Problem, read_problem
 from kernelarc_guard.protocol import Refusal, Result
 from kernelarc_guard.rulers import MARGIN, below, limits_of
@@ -194,3 +195,4 @@ def test_the_seeds_of_the_library_are_never_below_what_was_measured(
     assert 500 < rulers.empty_window_ns < 5_000_000
     assert 1e8 < rulers.copy_bytes_per_second < 1e13
     assert rulers.write_bytes_per_second > 1e8
+    assert result.calibration.toolchain == installed("cpu")

@@ -93,6 +93,7 @@ def test_a_calibration_asked_for_while_another_runs_is_still_measured(
         board = host.board("ada")
         assert board.calibration is not None
         assert (board.calibration.nurseries, board.calibration.pairs) == (3, 12)
+        assert board.calibration.toolchain["C++"] == "GCC 12.2.0"
     assert [row.kind for row in rows_of(folder)].count("calibrated") == 2
     assert verify(folder) == []
 

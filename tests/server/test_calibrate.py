@@ -123,7 +123,15 @@ def test_calibrate_prints_stores_and_doctor_lists_it(
     options = ("--problem", str(problem), "--nurseries", "3", "--pairs", "4")
     status, out, _ = run("calibrate", *options, "--guard-python", guard)
     assert status == 0
-    for words in ("12 in 3 nurseries", "shared bias", "delta", "smallest gain", "nursery", "M"):
+    for words in (
+        "12 in 3 nurseries",
+        "shared bias",
+        "delta",
+        "smallest gain",
+        "nursery",
+        "M",
+        "GCC 12",
+    ):
         assert words in out
     document = json.loads(run("calibrate", *options, "--guard-python", guard, "--json")[1])
     assert document["calibration"]["nurseries"] == [4, 4, 4]

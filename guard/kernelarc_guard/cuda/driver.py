@@ -163,6 +163,13 @@ def device_count() -> int:
     return count.value
 
 
+def cuda_version() -> str:
+    """Return the newest CUDA that the driver can serve, such as 13.0."""
+    number = ctypes.c_int()
+    call("cuDriverGetVersion", ctypes.byref(number))
+    return f"{number.value // 1000}.{number.value % 1000 // 10}"
+
+
 def device_name(device: int) -> str:
     """Return a device's name."""
     name = (c_char * 256)()
