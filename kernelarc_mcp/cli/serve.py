@@ -18,6 +18,7 @@ from kernelarc_mcp.cli.options import (
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.launch import agent_from_environment
 from kernelarc_mcp.logs import set_up_logs
+from kernelarc_mcp.pauses import shorten_pauses
 from kernelarc_mcp.web.names import LOOPBACK, Names
 
 DEFAULT_PORT = 8765
@@ -110,6 +111,7 @@ def serve(
     set_up_logs(folder, verbose=verbose)
     level: Literal["INFO", "WARNING"] = "INFO" if verbose else "WARNING"
     server = build_server(host, guard_python=python, agent=agent, log_level=level)
+    shorten_pauses()
     if not http:
         err.print(f"Serving {folder} to {agent} over stdio", markup=False)
         anyio.run(serve_stdio, server)
@@ -118,11 +120,11 @@ def serve(
     def listening(url: str) -> None:
         err.print(f"Serving {folder} at {url}", markup=False)
 
-    async def run() -> None:
-        rules = Rules(names, rate, receive_seconds, open_metrics)
     def stopping() -> None:
         err.print(_left_behind(host), markup=False)
 
+    async def run() -> None:
+        rules = Rules(names, rate, receive_seconds, open_metrics)
         await serve_http(
             server,
             host,
