@@ -7,7 +7,6 @@ from typing import Annotated
 
 import anyio
 import typer
-from filelock import Timeout
 
 from kernelarc_guard.decide import Calibration
 from kernelarc_guard.devices import default_parameters
@@ -33,6 +32,7 @@ from kernelarc_mcp.cli.plot import strip_plot
 from kernelarc_mcp.cli.stages import shown_stages
 from kernelarc_mcp.host.dispatcher import CALIBRATION_SECONDS, Dispatcher, machine_id
 from kernelarc_mcp.host.duties import Duties
+from kernelarc_mcp.host.election import SeatTaken
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.ledger import FILE
@@ -119,7 +119,7 @@ def _campaign(folder: Path, python: str, nurseries: int, pairs: int, as_json: bo
         try:
             with shown_stages() as tell:
                 anyio.run(Dispatcher(host, python).run_calibration, tell)
-        except Timeout:
+        except SeatTaken:
             said = "The server of this campaign measures it before it judges on."
             if as_json:
                 print_json({"campaign": str(folder), "asked": True, "said": said})

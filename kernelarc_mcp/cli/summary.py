@@ -72,6 +72,8 @@ def _noise(report: Report) -> list[str]:
     if report.calibration is None or report.calibration_view is None:
         return ["Calibration: none yet"]
     found = [escape(f"Calibration of {report.calibration_view.at}: {one_line(report.calibration)}")]
+    if versions := toolchain_line(report.calibration):
+        found.append(escape(f"Measured with {versions}"))
     found += [f"[yellow]warning[/]: {escape(one)}" for one in report.calibration_view.warnings]
     seen = report.canaries
     if seen.same or seen.delayed:
