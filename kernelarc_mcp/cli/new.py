@@ -25,6 +25,17 @@ from kernelarc_mcp.cli.author import (
     request_from,
     unused,
 )
+from kernelarc_mcp.cli.campaign_options import (
+    GpuSeconds,
+    Lenses,
+    RetentionOption,
+    SettingsFile,
+    Snapshots,
+    WallSeconds,
+    given,
+    read_settings,
+    retention,
+)
 from kernelarc_mcp.cli.console import UserError, err, out, print_json
 from kernelarc_mcp.cli.options import (
     Device,
@@ -91,16 +102,29 @@ def new(
     ],
     problem: ProblemOption = "",
     agents: Annotated[
-        int, typer.Option(min=1, max=64, help="Expected agents: agent-1 to agent-N.")
-    ] = 1,
-    attempts: Annotated[int, typer.Option(min=1, help="Submissions of all agents together.")] = 100,
+        int | None,
+        typer.Option(min=1, max=64, help="Expected agents: agent-1 to agent-N.", show_default="1"),
+    ] = None,
+    attempts: Annotated[
+        int | None,
+        typer.Option(min=1, help="Submissions of all agents together.", show_default="100"),
+    ] = None,
     device: Device = "cpu",
     pool: Annotated[
         bool, typer.Option("--pool", help="One pool of attempts instead of equal shares.")
     ] = False,
     r_draft: Annotated[
-        int, typer.Option("--r-draft", min=1, help="Plateau length that forces a draft.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            "--r-draft", min=1, help="Plateau length that forces a draft.", show_default="5"
+        ),
+    ] = None,
+    lens: Lenses = None,
+    snapshots: Snapshots = None,
+    retained: RetentionOption = None,
+    wall_seconds: WallSeconds = None,
+    gpu_seconds: GpuSeconds = None,
+    more: SettingsFile = None,
     name: Annotated[
         str, typer.Option(help="Campaign name.", show_default="the directory's name")
     ] = "",
@@ -110,19 +134,24 @@ def new(
     ] = None,
     memory: Annotated[str, typer.Option(help="Memory file shared with other campaigns.")] = "",
     nurseries: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             max=100,
             help="Nurseries of the campaign's calibration; 3 or more reveal a shared bias.",
+            show_default="1",
         ),
-    ] = 1,
+    ] = None,
     canary_rate: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--canary-rate", min=0, max=1, help="Canaries per judged submission; 0: none."
+            "--canary-rate",
+            min=0,
+            max=1,
+            help="Canaries per judged submission; 0: none.",
+            show_default="0.1",
         ),
-    ] = 0.1,
+    ] = None,
     workloads: Workloads = "workload.jsonl",
     tolerance: ToleranceMode = None,
     source: From = "",
@@ -151,8 +180,8 @@ def new(
     if source:
         if problem:
             raise UserError("new: give --problem for a campaign, or --from for a problem")
-        more = {"draw": draw, "evaluating": evaluating, "op_type": op_type, "name": name}
-        request = request_from(source, folder, options, device=place_of(device), **more)
+        also = {"draw": draw, "evaluating": evaluating, "op_type": op_type, "name": name}
+        request = request_from(source, folder, options, device=place_of(device), **also)
         _author(request, guard_python(guard), device, judge, as_json)
         return
     unused(options, draw=draw, eval=evaluating, op_type=op_type)
@@ -161,18 +190,29 @@ def new(
     read = chosen_problem(problem, workloads, tolerance)
     for warning in read.warnings:
         err.print(f"warning: {warning}", markup=False)
-    settings = settings_from(
-        name=name or folder.resolve().name,
-        problem=read.definition.name,
-        device=device,
-        agents=[f"agent-{number}" for number in range(1, agents + 1)],
-        attempts=attempts,
-        pool=pool,
-        r_draft=r_draft,
-        memory=str(Path(memory).expanduser().resolve()) if memory else "",
-        calibration_nurseries=nurseries,
-        canary_rate=canary_rate,
-    )
+    said: dict[str, object] = {
+        "name": folder.resolve().name,
+        "agents": ["agent-1"],
+        **read_settings(more),
+        "device": device,
+        "problem": read.definition.name,
+        **given(
+            name=name or None,
+            agents=[f"agent-{number}" for number in range(1, agents + 1)] if agents else None,
+            attempts=attempts,
+            pool=pool or None,
+            r_draft=r_draft,
+            lenses=lens,
+            snapshots=snapshots,
+            wall_seconds=wall_seconds,
+            gpu_seconds=gpu_seconds,
+            memory=str(Path(memory).expanduser().resolve()) if memory else None,
+            calibration_nurseries=nurseries,
+            canary_rate=canary_rate,
+        ),
+        **retention(retained),
+    }
+    settings = settings_from(**said)
     tokens = create_campaign(folder, read, settings, seed)
     if as_json:
         print_json(

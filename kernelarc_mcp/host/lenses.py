@@ -192,7 +192,10 @@ def load_lens(folder: Path, name: str) -> Lens:
     """Read and check the lens `name` of a folder; CampaignError names file, field and fault."""
     path = folder / f"{name}.yaml"
     if Path(name).name != name or name == _ELIGIBILITY or not path.is_file():
-        raise CampaignError(f"there is no lens {name!r}")
+        known = ", ".join(
+            sorted(one.stem for one in folder.glob("*.yaml") if one.stem != _ELIGIBILITY)
+        )
+        raise CampaignError(f"there is no lens {name!r}; there are {known}")
     try:
         lens = Lens.model_validate(_read_yaml(path))
     except ValidationError as error:

@@ -1,0 +1,101 @@
+"""Options of `new` that say how a campaign searches; also read from a file."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+import yaml
+
+from kernelarc_mcp.cli.console import UserError
+from kernelarc_mcp.host.settings import CampaignSettings
+
+Lenses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--lens",
+        metavar="NAME",
+        help="An eligible lens, repeated in order of assignment.",
+        show_default="those of the operator class",
+    ),
+]
+Snapshots = Annotated[
+    str | None,
+    typer.Option(
+        metavar="always|drafting|never",
+        help="When an agent may read the sources of others.",
+        show_default="drafting",
+    ),
+]
+RetentionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--retention",
+        metavar="N|unbounded",
+        help="Conclusions an agent is shown: the newest N, or all.",
+        show_default="16",
+    ),
+]
+WallSeconds = Annotated[
+    float | None,
+    typer.Option(help="Stop so long after the campaign was created.", show_default="never"),
+]
+GpuSeconds = Annotated[
+    float | None,
+    typer.Option(help="Stop when submissions have held the device so long.", show_default="never"),
+]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="YAML or JSON with any of a campaign's settings; options win over it.",
+    ),
+]
+_OURS: Final = {
+    "problem": "--problem names it",
+    "device": "--device names it",
+    "memory": "--memory is resolved from where you are",
+}
+
+
+def read_settings(path: Path | None) -> dict[str, Any]:
+    """Return the settings that a file names; UserError says what is wrong with it, and where."""
+    if path is None:
+        return {}
+    try:
+        said = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"--settings {path}: {' '.join(str(error).split())}") from None
+    if said is None:
+        return {}
+    if not isinstance(said, dict):
+        raise UserError(f"--settings {path}: expected names and values, not {type(said).__name__}")
+    known = CampaignSettings.model_fields
+    for name in said:
+        if name in _OURS:
+            raise UserError(f"--settings {path}: {name}: not in a file, {_OURS[name]}")
+        if name not in known:
+            allowed = ", ".join(sorted(known.keys() - _OURS.keys()))
+            raise UserError(
+                f"--settings {path}: {name}: no setting of a campaign; allowed: {allowed}"
+            )
+    return said
+
+
+def retention(said: str | None) -> dict[str, Any]:
+    """Return the settings for what `--retention` said; UserError where that is neither of its forms."""
+    if said is None:
+        return {}
+    if said == "unbounded":
+        return {"retention": "unbounded"}
+    if said.isdecimal() and int(said) >= 1:
+        return {"retention": "bounded", "retention_count": int(said)}
+    raise UserError(
+        f"--retention {said}: expected a number from 1 or 'unbounded'; a horizon of submissions or "
+        "hours goes into a file, --settings"
+    )
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,76 @@
+"""How a campaign searches, said on the command line or in a file."""
+
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.settings import CampaignSettings
+
+
+def _settings(folder: Path) -> CampaignSettings:
+    host = Host.open(folder)
+    try:
+        return host.settings
+    finally:
+        host.close()
+
+
+def _new(run: Run, folder: Path, *options: str) -> tuple[int, str]:
+    status, _, err = run("new", str(folder), "--problem", "softmax", *options)
+    return status, err
+
+
+def test_options_say_lenses_snapshots_retention_and_limits(run: Run, tmp_path: Path) -> None:
+    told = ("--lens", "memory-layout", "--lens", "operator-fusion", "--snapshots", "always")
+    limits = ("--retention", "4", "--wall-seconds", "3600", "--gpu-seconds", "900")
+    assert _new(run, tmp_path / "made", *told, *limits) == (0, "")
+    made = _settings(tmp_path / "made")
+    assert (made.lenses, made.snapshots) == (["memory-layout", "operator-fusion"], "always")
+    assert (made.retention, made.retention_count) == ("bounded", 4)
+    assert (made.wall_seconds, made.gpu_seconds) == (3600, 900)
+
+
+def test_a_file_says_any_setting_and_options_win_over_it(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "search.yaml"
+    path.write_text(
+        "agents: [ada, grace]\nattempts: 30\nr_draft: 2\nretention: horizon\nretention_hours: 2.5\n"
+        "schedule: {calls: 7}\njudgement_seconds: 600\n"
+    )
+    status, err = _new(run, tmp_path / "made", "--settings", str(path), "--attempts", "12")
+    assert (status, err) == (0, "")
+    made = _settings(tmp_path / "made")
+    assert (made.agents, made.attempts, made.r_draft) == (["ada", "grace"], 12, 2)
+    assert (made.retention, made.retention_hours) == ("horizon", 2.5)
+    assert (made.schedule.calls, made.judgement_seconds) == (7, 600)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("attemps: 3\n", "attemps: no setting of a campaign; allowed: agents, attempts"),
+        ("problem: softmax\n", "problem: not in a file, --problem names it"),
+        ("- 3\n", "expected names and values, not list"),
+        ("attempts: [\n", "while parsing"),
+        ("attempts: none\n", "attempts: Input should be a valid integer"),
+        ("retention: horizon\n", "a horizon needs submissions, hours or both"),
+        ("lenses: [speed]\n", "there is no lens 'speed'; there are algorithm-substitution,"),
+    ],
+)
+def test_a_mistake_in_the_file_names_what_and_where(
+    run: Run, tmp_path: Path, text: str, expected: str
+) -> None:
+    path = tmp_path / "search.yaml"
+    path.write_text(text)
+    status, err = _new(run, tmp_path / "made", "--settings", str(path))
+    assert status != 0
+    assert expected in " ".join(err.split())
+    assert not (tmp_path / "made" / "campaign.db").exists()
+
+
+@pytest.mark.parametrize("said", ["0", "all", "1.5"])
+def test_a_retention_that_is_none_says_what_is_allowed(run: Run, tmp_path: Path, said: str) -> None:
+    status, err = _new(run, tmp_path / "made", "--retention", said)
+    assert status != 0
+    assert f"--retention {said}: expected a number from 1 or 'unbounded'" in " ".join(err.split())
