@@ -8,21 +8,27 @@ PYTHON ?= python3
 VENV ?= .venv
 NODE ?= .node
 BIN := $(VENV)/bin
+# Test processes side by side. Each keeps device locks of its own, so none waits for another's measurement.
+WORKERS ?= 2
 
 .PHONY: demo test check tests conformance test-browser test-gpu wheel clean
 
 demo: $(VENV)/.guard
 	$(BIN)/kernelarc-mcp demo
 
-test: check tests
+# Types are checked while the tests wait for their processes.
+test: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j2 check tests
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Servers and guards are started hundreds of times: what they import is compiled once.
 tests: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	@$(BIN)/python -m compileall -q kernelarc_mcp guard memory clients
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 conformance: $(VENV)/.dev $(NODE)/.installed
 	$(BIN)/python -m benchmarks.conformance.run --node $(NODE)
@@ -49,9 +55,10 @@ $(VENV)/.guard: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[guard]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.guard
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV): torch alone is about 1.2 GB to download; this takes minutes."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[guard,dev]'
-	@touch $@
+	@touch $(VENV)/.guard $@
 
 # Node 22 is one of the packages; npm itself may be of any version.
 $(NODE)/.installed: benchmarks/conformance/package.json benchmarks/conformance/package-lock.json

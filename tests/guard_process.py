@@ -3,11 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from own_device import guard_python
 
 from kernelarc_guard.protocol import ANSWER, Progress, Refusal, Result
 
@@ -106,7 +107,7 @@ class Guard:
         """Start it; builds are cached in `cache`."""
         self.cache = cache
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "kernelarc_guard", *arguments],
+            [guard_python(), "-I", "-m", "kernelarc_guard", *arguments],
             env={**os.environ, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

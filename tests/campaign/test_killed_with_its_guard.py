@@ -1,12 +1,12 @@
 """A server killed together with a real guard in the middle of a judgement."""
 
 import sqlite3
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
 
 from guard_process import SCHEDULE, problem
+from own_device import guard_python
 from waiting import OverHttp
 
 from kernelarc_guard.problem import Problem
@@ -26,7 +26,7 @@ def create(folder: Path) -> str:
         problem="scaled_tanh",
         agents=["ada"],
         attempts=4,
-        schedule=Schedule.model_validate(SCHEDULE | {"start_seconds": 8.0, "call_seconds": 4.0}),
+        schedule=Schedule.model_validate(SCHEDULE | {"start_seconds": 8.0, "call_seconds": 2.0}),
         canary_rate=0.0,
     )
     return dict(Host.create(folder, settings, Problem.model_validate(problem()), None))["ada"]
@@ -42,10 +42,10 @@ def stage_of(folder: Path, ticket: str) -> str:
 def test_a_judgement_cut_off_with_its_server_is_made_again_and_charged_once(tmp_path: Path) -> None:
     folder = tmp_path / "campaign"
     token = create(folder)
-    server = OverHttp(folder, sys.executable, token)
+    server = OverHttp(folder, guard_python(), token)
     try:
         server.call("get_brief")
-        # Its first call takes the four seconds it may: time to be killed in.
+        # Its first call takes the two seconds it may: time to be killed in.
         sent = server.call("submit_candidate", source=LOOPS, summary="loops", wait_seconds=0)
         server.begin_waiting(sent["ticket"])
         end = time.monotonic() + PATIENCE
@@ -56,7 +56,7 @@ def test_a_judgement_cut_off_with_its_server_is_made_again_and_charged_once(tmp_
         server.kill()
     server.lost()
     server.close()
-    server = OverHttp(folder, sys.executable, token)
+    server = OverHttp(folder, guard_python(), token)
     try:
         view, turn = server.call("wait_submission", ticket=sent["ticket"]), 2
         while view["state"] != "done":

@@ -10,14 +10,16 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from guard_process import REFERENCE, SCHEDULE, problem
+from guard_process import PARAMETERS, REFERENCE, SCHEDULE, problem
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from own_device import guard_python
 from server_process import http_server
 from serving import answer_of
 
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Schedule
+from kernelarc_guard.rule import Parameters
 from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.host.events import Calibrated, Confirmed, Screened, read
 from kernelarc_mcp.host.host import Host
@@ -51,7 +53,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def create(folder: Path, agents: list[str], attempts: int) -> dict[str, str]:
+def create(folder: Path, agents: list[str], attempts: int, **rules: Any) -> dict[str, str]:
     """Create a campaign whose judgements take a second."""
     settings = CampaignSettings(
         name="trial",
@@ -60,6 +62,8 @@ def create(folder: Path, agents: list[str], attempts: int) -> dict[str, str]:
         attempts=attempts,
         r_draft=50,
         schedule=Schedule.model_validate(SCHEDULE | {"start_seconds": 8.0, "call_seconds": 4.0}),
+        parameters=Parameters(**PARAMETERS, screen_pairs=4, dropped_pairs=4),
+        **rules,
     )
     return dict(Host.create(folder, settings, Problem.model_validate(problem()), None))
 
@@ -124,7 +128,7 @@ async def test_three_clients_at_once_are_charged_exactly_and_measured_one_at_a_t
         refused = await client.call_tool("submit_candidate", {"source": REFERENCE + "\nX = 1\n"})
         assert refused.is_error, "the share of this agent is spent"
 
-    with http_server(folder, sys.executable) as (_, url), anyio.fail_after(300):
+    with http_server(folder, guard_python()) as (_, url), anyio.fail_after(300):
         async with (
             over_http(url, tokens["ada"]) as ada,
             over_http(url, tokens["bob"]) as bob,
@@ -144,8 +148,8 @@ async def test_each_fault_has_its_verdict_and_the_next_submission_is_judged_norm
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "campaign"
-    tokens = create(folder, ["ada"], attempts=2 * len(FAULTS))
-    with http_server(folder, sys.executable) as (_, url), anyio.fail_after(300):
+    tokens = create(folder, ["ada"], attempts=2 * len(FAULTS), canary_rate=0.0)
+    with http_server(folder, guard_python()) as (_, url), anyio.fail_after(300):
         async with over_http(url, tokens["ada"]) as client:
             for number, (name, (source, verdict, reason)) in enumerate(FAULTS.items()):
                 before = answer_of(await client.call_tool("get_brief", {}))["state"]["r"]

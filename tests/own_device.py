@@ -1,0 +1,34 @@
+"""The real guard with device locks of its own, so that test processes beside each other do not wait.
+
+The product has no such setting: one machine, one measurement at a time. Tests assert no times that
+noise could change, so the guards of several test processes may measure at once.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+VARIABLE = "KERNELARC_GUARD_PYTHON"
+_PROGRAM = """#!{python} -I
+import runpy, sys
+from pathlib import Path
+from kernelarc_guard import lease
+lease.lock_dir = lambda: Path({folder!r})
+isolated, module, name, *arguments = sys.argv[1:]
+assert (isolated, module) == ("-I", "-m"), sys.argv
+sys.argv[1:] = arguments
+runpy.run_module(name, run_name="__main__", alter_sys=True)
+"""
+
+
+def interpreter_with_locks_in(folder: Path) -> str:
+    """Return what takes the place of the guard's interpreter and keeps its locks in `folder`."""
+    script = folder / "guard-python"
+    script.write_text(_PROGRAM.format(python=sys.executable, folder=str(folder)))
+    script.chmod(0o755)
+    return str(script)
+
+
+def guard_python() -> str:
+    """Return the interpreter of real guards: this one, unless test processes run side by side."""
+    return os.environ.get(VARIABLE, sys.executable)
