@@ -10,6 +10,8 @@ from tuning.connection import Campaign, ToolFailed
 from tuning.search import Place, Proposal, Search
 
 WAIT_SECONDS: Final = 45.0
+PAGE: Final = 200
+"""Conclusions asked for at once; an answer has room for fewer and says where it goes on."""
 
 
 class Agent:
@@ -40,8 +42,7 @@ class Agent:
                 self._say("STOP: the budget is spent")
                 return
             await self._obey(search, state)
-            memory = await self._campaign.call("read_memory", limit=64)
-            known = lessons.read_conclusions(memory["conclusions"])
+            known = lessons.read_conclusions(await self._memory())
             proposal = search.propose(known)
             if proposal is None:
                 search.draft(state["lens"], None)
@@ -136,6 +137,16 @@ class Agent:
             "write_conclusion", kind=kind, summary=summary, lesson=lesson, evidence=view["ticket"]
         )
         self._say(f"wrote a {kind}: {summary}")
+
+    async def _memory(self) -> list[Mapping[str, Any]]:
+        """Return all conclusions that the campaign's retention shows, newest first, page by page."""
+        found: list[Mapping[str, Any]] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = await self._campaign.call("read_memory", limit=PAGE, offset=offset)
+            found += page["conclusions"]
+            offset = page["next_offset"]
+        return found
 
     async def _resume(self, search: Search, branch: str) -> None:
         """Take up the branch of an earlier run, where a tuner wrote it."""

@@ -56,7 +56,7 @@ class ReadingTools:
     async def read_memory(
         self,
         limit: Annotated[
-            int, Field(ge=1, le=64, description="At most so many; `retention` may allow fewer.")
+            int, Field(ge=1, le=200, description="At most so many; `retention` may allow fewer.")
         ] = 16,
         kind: Annotated[
             Literal["", "win", "trap"], Field(description="`win` or `trap`; empty: both.")

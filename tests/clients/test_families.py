@@ -28,12 +28,15 @@ SHAPES: dict[str, list[dict[str, int]]] = {
     "rmsnorm": [{"rows": 5, "hidden": 133}, {"rows": 1, "hidden": 3}],
     "softmax": [{"rows": 3, "columns": 1093}, {"rows": 2, "columns": 1}],
     "matmul_residual": [{"m": 13, "k": 67, "n": 71}, {"m": 1, "k": 1, "n": 1}],
+    "small_matmul": [{"m": 3, "k": 70, "n": 37}, {"m": 1, "k": 1, "n": 1}],
     "causal_conv": [
         {"batch": 2, "channels": 3, "length": 75},
         {"batch": 1, "channels": 1, "length": 2},
     ],
     "topk": [{"rows": 3, "columns": 203}, {"rows": 1, "columns": 8}],
 }
+EXPERIMENTAL = Path(__file__).parents[2] / "benchmarks" / "problems"
+"""Problems of experiments, which are no part of the library."""
 TOO_COARSE = {("exp", "poly3")}
 """Values that a family offers and the tolerance refuses: agents are to find out."""
 
@@ -45,7 +48,8 @@ def has_avx512() -> bool:
 
 @cache
 def problem(name: str) -> Problem:
-    return read_problem(data_dir("kernels") / name)
+    folder = data_dir("kernels") / name
+    return read_problem(folder if folder.is_dir() else EXPERIMENTAL / name)
 
 
 def interface(name: str) -> Interface:
@@ -71,9 +75,12 @@ def usable(point: Point) -> bool:
 
 
 def cases() -> list[Any]:
-    found = []
+    found, seen = [], set[int]()
     for name, (family, _, _) in FAMILIES.items():
         for algorithm in family.algorithms.values():
+            if id(algorithm) in seen:
+                continue  # of another family, too
+            seen.add(id(algorithm))
             points = [dict(algorithm.start), *covering(dict(algorithm.axes))]
             distinct = {tuple(sorted(family.point(algorithm.name, p).items())) for p in points}
             found += [

@@ -27,8 +27,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("wait_submission", {"ticket": ""}, "`ticket`: expected a string (1 to 100 characters)"),
     # wrong type
     ("get_strategy_lens", {"name": 7}, "`name`: expected a string"),
-    ("read_memory", {"limit": "many"}, "`limit`: expected an integer (1 to 64), got a string"),
-    ("read_memory", {"limit": True}, "`limit`: expected an integer (1 to 64), got true"),
+    ("read_memory", {"limit": "many"}, "`limit`: expected an integer (1 to 200), got a string"),
+    ("read_memory", {"limit": True}, "`limit`: expected an integer (1 to 200), got true"),
     ("read_memory", {"kind": "both"}, "`kind`: expected one of '', 'win', 'trap'"),
     ("submit_candidate", SUBMIT | {"source": {"a": 1}}, "`source`: expected a string"),
     ("submit_candidate", SUBMIT | {"source": None}, "got null"),
@@ -51,7 +51,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("view_snapshot", {"submission": 1}, "`submission`: expected a string"),
     # oversized
     ("get_strategy_lens", {"name": "n" * 101}, "`name`: expected a string (at most 100"),
-    ("read_memory", {"limit": 65}, "`limit`: expected an integer (1 to 64), got the number 65"),
+    ("read_memory", {"limit": 201}, "`limit`: expected an integer (1 to 200), got the number 201"),
     ("submit_candidate", SUBMIT | {"source": LONG}, "got a string of 524289 characters"),
     ("submit_candidate", SUBMIT | {"files": {"a": LONG}}, "got a string of 524289 characters"),
     ("submit_candidate", SUBMIT | {"files": MANY}, "`files`: expected an object of at most 31"),

@@ -1,0 +1,1 @@
+"""Experiments: arms of campaigns compared on one problem, run by run."""
