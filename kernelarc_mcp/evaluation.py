@@ -120,6 +120,63 @@ async def evaluate(
     return _document(case, candidate, screen, confirm, calibration, cached is not None)
 
 
+class Checked(Model):
+    """Whether one solution is right; scripts read this, so fields are only ever added."""
+
+    right: bool
+    """It passed the gate and was right on every workload; nothing was timed."""
+    verdict: Verdict | None
+    """Null where it is right: how fast it is decides."""
+    reason: str | None
+    stage: Stage
+    detail: str
+    problem: str
+    solution: str
+    device: str
+    workloads: list[WorkloadReport]
+    build: list[BuildMessage]
+    observations: list[str]
+    protection: dict[str, str]
+    seconds: float
+    warnings: list[str]
+
+
+async def check(
+    guard: GuardClient, case: Case, candidate: Solution, tell: Callable[[Progress], None]
+) -> Checked:
+    """Run the gate and the correctness stage on a solution, and time nothing.
+
+    Raises GuardError where the guard cannot judge.
+    """
+    request = case.requests.screen(
+        "check", case.record, candidate, calibration=None, stake=case.stake
+    )
+    request = request.model_copy(update={"correctness_only": True})
+    result = await guard.judge(request, deadline=case.deadline, on_progress=tell)
+    return Checked(
+        right=result.verdict is None,
+        verdict=result.verdict,
+        reason=result.reason,
+        stage=result.stage,
+        detail=result.detail,
+        problem=case.problem.definition.name,
+        solution=candidate.name,
+        device=case.device,
+        workloads=result.workloads,
+        build=result.build,
+        observations=result.observations,
+        protection=result.protection,
+        seconds=result.seconds,
+        warnings=case.problem.warnings,
+    )
+
+
+def not_right(refusal: Evaluation) -> Checked:
+    """Return what a check says of a solution that did not pass the envelope."""
+    shared = set(Checked.model_fields) & set(Evaluation.model_fields)
+    return Checked(right=False, **{name: getattr(refusal, name) for name in shared})
+
+
 def envelope(case: Case, solution: Solution) -> Evaluation | None:
     """Return the REJECT of a solution that a campaign's envelope would refuse, else None."""
     options = solution.spec.compile_options or CompileOptions()

@@ -106,6 +106,10 @@ def request_from(
     source: str, folder: Path, options: dict[str, list[str] | None], **more: Any
 ) -> Request:
     """Return the request that the options make; UserError names the option that is not possible."""
+    file = source.rpartition(":")[0] or source
+    if file.endswith(".py") and not Path(file).is_file():
+        # Told at once: finding out what is in a file takes an import of torch.
+        raise UserError(f"--from: {file}: no such file")
     shapes = {
         name: [dim.strip() for dim in text.split(",")] if text.strip() else []
         for name, text in _named("--shape", options["shapes"]).items()

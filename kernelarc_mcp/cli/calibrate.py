@@ -30,6 +30,7 @@ from kernelarc_mcp.cli.options import (
 )
 from kernelarc_mcp.cli.plot import strip_plot
 from kernelarc_mcp.cli.stages import shown_stages
+from kernelarc_mcp.host.absent import no_campaign
 from kernelarc_mcp.host.dispatcher import CALIBRATION_SECONDS, Dispatcher, machine_id
 from kernelarc_mcp.host.duties import Duties
 from kernelarc_mcp.host.election import SeatTaken
@@ -111,7 +112,7 @@ async def _measure(
 
 def _campaign(folder: Path, python: str, nurseries: int, pairs: int, as_json: bool) -> None:
     if not (folder / FILE).is_file():
-        raise UserError(f"{folder}: no campaign here ({FILE} is missing)")
+        raise UserError(no_campaign(folder, FILE))
     host = Host.open(folder)
     try:
         duties = Duties(host.campaign, machine_id(), str(host.folder / "cache"))

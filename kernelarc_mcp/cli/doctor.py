@@ -64,6 +64,18 @@ def doctor(
         colour = colours[finding.state]
         table.add_row(finding.name, f"[{colour}]{finding.state}[/{colour}]", finding.detail)
     out.print(table)
+    if folder is None:
+        out.print(_in_short(findings), markup=False)
+
+
+def _in_short(findings: list[Finding]) -> str:
+    """Say in a line whether this machine can judge; warnings do not keep it from that."""
+    missing = [finding.name for finding in findings if finding.state == "missing"]
+    if missing:
+        return f"This machine cannot judge yet: see {', '.join(missing)} above."
+    gpus = next((one for one in findings if one.name == "cuda devices"), None)
+    seen = "its GPUs and its CPU" if gpus is not None and gpus.state == "ok" else "its CPU"
+    return f"This machine can judge on {seen}; a warning above costs precision or one language, no more."
 
 
 def examine(python: str) -> list[Finding]:

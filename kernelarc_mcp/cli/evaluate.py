@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import anyio
 import typer
-from rich.table import Table
 
 from kernelarc_guard.problem import read_documents
 from kernelarc_guard.protocol import Progress, Schedule
@@ -15,10 +14,9 @@ from kernelarc_guard.solution import (
     SolutionError,
     read_solution,
 )
-from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
-from kernelarc_mcp.cli.console import UserError, err, out, print_json
+from kernelarc_mcp.cli.console import UserError, err, print_json
 from kernelarc_mcp.cli.options import (
     AllowUnsandboxed,
     Device,
@@ -36,10 +34,15 @@ from kernelarc_mcp.cli.options import (
     record_of,
 )
 from kernelarc_mcp.cli.stages import shown_stages
+from kernelarc_mcp.cli.told import show_checked, show_evaluation
 from kernelarc_mcp.cli.traces import write_traces
-from kernelarc_mcp.evaluation import Case, Evaluation, envelope, refused
+from kernelarc_mcp.evaluation import Case, Checked, Evaluation, envelope, not_right, refused
+from kernelarc_mcp.evaluation import check as check_solution
 from kernelarc_mcp.evaluation import evaluate as judge
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
+
+NOT_RIGHT = 1
+"""Exit status of a check that found something wrong."""
 
 
 def evaluate(
@@ -52,8 +55,18 @@ def evaluate(
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,
     lock_clocks: LockClocks = 0,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Stop after build and correctness; nothing is timed. Seconds, not minutes.",
+        ),
+    ] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Calibrate again instead of using today's calibration.")
+        bool,
+        typer.Option(
+            "--fresh", help="Calibrate again instead of using a kept calibration (see `doctor`)."
+        ),
     ] = False,
     traces: Annotated[
         Path | None,
@@ -71,8 +84,11 @@ def evaluate(
 ) -> None:
     """Judge one solution against a record, without a campaign.
 
-    Exit status 0 for any verdict; else it could not judge and standard error says why.
+    Exit status 0 for any verdict; else it could not judge and standard error says why. With --check
+    the status is 1 where the solution is not right.
     """
+    if check and (traces is not None or fresh):
+        raise UserError("--check: nothing is timed, so that --traces and --fresh do not go with it")
     read = chosen_problem(problem, workloads, tolerance)
     case = Case(
         problem=read,
@@ -83,6 +99,12 @@ def evaluate(
     )
     if not solution.exists():
         raise UserError(f"--solution: {solution}: no such file or folder")
+    if check:
+        found = _check(case, solution, guard_python(guard))
+        print_json(found) if as_json else show_checked(case, found)
+        if not found.right:
+            raise typer.Exit(NOT_RIGHT)
+        return
     evaluation = _judge(case, solution, guard_python(guard), fresh)
     if traces is not None:
         documents = read_documents(problem_folder(problem), workloads).workloads
@@ -91,7 +113,29 @@ def evaluate(
     if as_json:
         print_json(evaluation)
     else:
-        _show(evaluation)
+        show_evaluation(case, evaluation)
+
+
+def _check(case: Case, path: Path, python: str) -> Checked:
+    try:
+        candidate = read_solution(path, case.problem.definition)
+    except SolutionError as error:
+        return not_right(refused(case, path.name, error.reason, str(error)))
+    rejected = envelope(case, candidate)
+    if rejected is not None:
+        return not_right(rejected)
+
+    async def ask(tell: Callable[[Progress], None]) -> Checked:
+        async with GuardClient(python, guard_log()) as guard:
+            return await check_solution(guard, case, candidate, tell)
+
+    with shown_stages() as tell:
+        try:
+            return anyio.run(ask, tell)
+        except GuardError as error:
+            raise UserError(
+                f"could not check: {error} (guard: {python}, log: {guard_log()})"
+            ) from None
 
 
 def _judge(case: Case, path: Path, python: str, fresh: bool) -> Evaluation:
@@ -129,35 +173,3 @@ async def _ask(
 ) -> Evaluation:
     async with GuardClient(python, guard_log()) as guard:
         return await judge(guard, case, candidate, calibrations, tell)
-
-
-def _show(evaluation: Evaluation) -> None:
-    colour = {"KEEP": "green", "ACCEPT": "cyan", "REVERT": "yellow"}.get(evaluation.verdict, "red")
-    out.print(f"[bold {colour}]{evaluation.verdict}[/] {evaluation.reason} ({evaluation.stage})")
-    out.print(evaluation.detail, markup=False)
-    for message in evaluation.build:
-        where = f"{message.file}:{message.line}"
-        out.print(f"  {where}: {message.severity}: {message.message}", markup=False)
-    if evaluation.speedup is not None:
-        bound = "" if evaluation.lower is None else f", proven above {evaluation.lower:.4f}"
-        out.print(f"speedup over {evaluation.record}: {evaluation.speedup:.4f}{bound}")
-    table = Table("workload", "state", "record us", "candidate us", "largest error")
-    for workload in evaluation.workloads:
-        table.add_row(
-            axes_in_words(workload.axes, workload.uuid),
-            workload.reason or workload.state,
-            _number(workload.record_us),
-            _number(workload.candidate_us),
-            _number(workload.max_absolute_error),
-        )
-    out.print(table)
-    for observation in evaluation.observations:
-        out.print(f"observed: {observation}", markup=False)
-    for warning in evaluation.warnings:
-        out.print(f"warning: {warning}", markup=False)
-    protection = ", ".join(f"{key}: {value}" for key, value in evaluation.protection.items())
-    out.print(f"protection: {protection or 'nothing ran'}", markup=False)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"

@@ -224,6 +224,12 @@ def new(
         return
     out.print(f"Campaign {settings.name} on {settings.problem}: {folder.resolve()}", markup=False)
     out.print("Bearer tokens, shown only now:")
-    for agent, token in tokens:
-        out.print(f"  {agent}  {token}", markup=False)
-    out.print(f"Next: kernelarc-mcp serve {folder} --http 127.0.0.1:8765", markup=False)
+    for number, (agent, token) in enumerate(tokens):
+        share = settings.share(number)
+        drawn = "from the pool" if share is None else f"{share} attempts"
+        out.print(f"  {agent}  {token}  {drawn}", markup=False)
+    out.print(
+        f"Next: kernelarc-mcp serve {folder} --http 127.0.0.1:8765 (another port for each campaign),"
+        f" and kernelarc-mcp connect {folder} --http --client claude for each agent's client",
+        markup=False,
+    )

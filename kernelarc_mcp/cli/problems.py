@@ -20,7 +20,9 @@ from kernelarc_mcp.cli.options import (
     Workloads,
     guard_python,
     library,
+    problem_folder,
 )
+from kernelarc_mcp.cli.problem_page import print_page
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.library import LibraryError, known_problems
 
@@ -43,14 +45,15 @@ class Listed(Model):
 
 
 def problems(
-    path: Annotated[
-        Path | None,
+    given: Annotated[
+        str,
         typer.Argument(
-            metavar="[PATH]",
-            help="A problem folder, a folder of such folders, or a FlashInfer-Trace set.",
+            metavar="[NAME|PATH]",
+            help="A problem of the library, a problem folder, a folder of such folders, SET:NAME or a "
+            "FlashInfer-Trace set.",
             show_default="the problems that come with the project",
         ),
-    ] = None,
+    ] = "",
     run: Annotated[
         bool,
         typer.Option(
@@ -64,11 +67,10 @@ def problems(
 ) -> None:
     """List problems with their class, and what is wrong with those that cannot be used.
 
-    Exit status 1 where one cannot be read, or with --run cannot be run.
+    Of a single one it prints what a candidate must look like: arguments, shapes, dtypes, tolerance,
+    reference, seed, and how `run` is called from Python and C++ on --device. Exit status 1 where one cannot be read, or with --run cannot be run.
     """
-    found = [_listed(place, workloads) for place in _places(path)]
-    if path is None:
-        found = _with_state(found)
+    found = _with_state([_listed(place, workloads) for place in _places(given)])
     if run:
         python = guard_python(guard)
         found = [one if one.error else _run(one, python, device, workloads) for one in found]
@@ -76,6 +78,8 @@ def problems(
         print_json([one.model_dump(mode="json") for one in found])
     else:
         _show(found, run)
+        if given and len(found) == 1 and not found[0].error:
+            print_page(read_problem(_places(given)[0], workloads), device)
     if any(one.error for one in found):
         raise typer.Exit(1)
 
@@ -94,11 +98,15 @@ def _with_state(found: list[Listed]) -> list[Listed]:
     ]
 
 
-def _places(path: Path | None) -> list[Path]:
-    if path is None:
+def _places(given: str) -> list[Path]:
+    if not given:
         return list(library().values())
+    path = Path(given)
     if not path.is_dir():
-        raise UserError(f"{path}: no such folder")
+        try:
+            return [problem_folder(given)]
+        except UserError as error:
+            raise UserError(str(error).removeprefix("--problem: ")) from None
     if is_set(path):
         return definitions(path)
     if (path / "definition.json").exists():

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import anyio
 import typer
-from rich.table import Column, Table
+from rich.table import Table
 
 from kernelarc_guard.inquiries import Count, Counted
 from kernelarc_guard.problem import Problem, read_problem
 from kernelarc_guard.protocol import Compare, Progress, Result
 from kernelarc_guard.solution import Solution, read_solution, reference_solution
+from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.cache import build_cache, guard_log, roof_cache
 from kernelarc_mcp.cli.console import UserError, out, print_json
 from kernelarc_mcp.cli.options import (
@@ -246,7 +247,7 @@ def _show(report: ScoreReport) -> None:
         said = f": {', '.join(over)}" if over else ""
         out.print(f"{report.solution}{said}; {report.times}", markup=False)
     table = Table(
-        Column("workload", max_width=20, overflow="ellipsis", no_wrap=True),
+        "workload",
         "T_k us",
         "T_b us",
         "T_SOL us",
@@ -259,7 +260,7 @@ def _show(report: ScoreReport) -> None:
     for row in report.workloads:
         own = row.roofline
         table.add_row(
-            row.uuid,
+            axes_in_words(row.axes, row.uuid),
             _number(row.solution_us),
             _number(None if row.baseline is None else row.baseline.milliseconds * 1e3),
             _number(None if row.bound is None else row.bound.milliseconds * 1e3),
@@ -274,7 +275,7 @@ def _show(report: ScoreReport) -> None:
         out.print(line, markup=False)
     for row in report.workloads:
         for flag in [*row.flags, *(row.bound.flags if row.bound else [])]:
-            out.print(f"audit: {row.uuid}: {flag}", markup=False)
+            out.print(f"audit: {axes_in_words(row.axes, row.uuid)}: {flag}", markup=False)
     for warning in report.warnings:
         out.print(f"warning: {warning}", markup=False)
 

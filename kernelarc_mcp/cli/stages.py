@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kernelarc_guard.lease import lock_dir
 from kernelarc_guard.protocol import DEVICE_HELD, Progress
 from kernelarc_mcp.cli.console import err
+from kernelarc_mcp.cli.device_locks import holders
 from kernelarc_mcp.host.guard_client import WAITING
 
 _PAIR = re.compile(r", pair \d+ of \d+$")
@@ -16,7 +18,7 @@ def shown_stages() -> Iterator[Callable[[Progress], None]]:
     """Yield what shows the guard's signs of life on standard error."""
     if err.is_terminal:
         with err.status("starting the guard") as status:
-            yield lambda progress: status.update(f"{progress.stage}: {progress.message}")
+            yield lambda progress: status.update(f"{progress.stage}: {told(progress)}")
         return
     last = ""
 
@@ -25,9 +27,20 @@ def shown_stages() -> Iterator[Callable[[Progress], None]]:
         step = step_of(progress)
         if step != last:
             last = step
-            err.print(step, markup=False)
+            err.print(told(progress) if step == WAITING else step, markup=False)
 
     yield tell
+
+
+def told(progress: Progress) -> str:
+    """Return a sign of life's message; of one that waits for the device, with who holds it."""
+    if progress.message != WAITING:
+        return progress.message
+    try:
+        held = [str(one) for one in holders(lock_dir())]
+    except OSError:
+        held = []
+    return "; ".join([WAITING, *held])
 
 
 def step_of(progress: Progress) -> str:

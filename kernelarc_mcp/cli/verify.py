@@ -7,6 +7,7 @@ import typer
 
 from kernelarc_mcp.cli.console import UserError, out, print_json
 from kernelarc_mcp.cli.options import Json
+from kernelarc_mcp.host.absent import no_campaign
 from kernelarc_mcp.host.ledger import FILE
 from kernelarc_mcp.host.verify import verify as recompute
 from kernelarc_mcp.recorded import RecordedError, verify_recorded
@@ -15,7 +16,7 @@ from kernelarc_mcp.recorded import RecordedError, verify_recorded
 def check(folder: Path) -> list[str]:
     """Return one line for each row of a campaign that does not follow from the others."""
     if not (folder / FILE).is_file():
-        raise UserError(f"{folder}: no campaign here ({FILE} is missing)")
+        raise UserError(no_campaign(folder, FILE))
     return recompute(folder)
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from filelock import FileLock
 from sqlite_utils import Database
 
+from kernelarc_mcp.host.absent import no_campaign
 from kernelarc_mcp.host.errors import CampaignError, StorageFault
 from kernelarc_mcp.host.events import Row
 from kernelarc_mcp.host.schema import KNOWN, migrations
@@ -50,7 +51,7 @@ class Ledger:
         """
         path = folder / FILE
         if not create and not path.is_file():
-            raise CampaignError(f"{folder}: no campaign here ({FILE} is missing)")
+            raise CampaignError(no_campaign(folder, FILE))
         with storage_faults(folder):
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -78,7 +79,7 @@ class Ledger:
         """Open the database for reading only; nothing in it is changed."""
         path = (folder / FILE).resolve()
         if not path.is_file():
-            raise CampaignError(f"{folder}: no campaign here ({FILE} is missing)")
+            raise CampaignError(no_campaign(folder, FILE))
         connection = _connect_read_only(path)
         try:
             with storage_faults(folder):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -170,3 +171,19 @@ def test_a_device_that_vanishes_charges_nobody_and_is_waited_for(
         assert kinds.count("interrupted") == 4 and kinds.count("submitted") == 1
     judge_all(folder, guard)
     assert verify(folder) == []
+
+
+def test_whoever_names_no_campaign_is_told_what_the_folder_is(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy.tar.gz"
+    file.write_text("x")
+    (tmp_path / "empty").mkdir()
+    for path, says in (
+        (tmp_path, f"campaigns in it: {folder}"),
+        (folder / "problem", "it is a problem: `kernelarc-mcp problems"),
+        (folder / "agents", f"it is part of the campaign {folder}"),
+        (tmp_path / "gone", "there is no such folder"),
+        (tmp_path / "empty", "it is empty"),
+        (file, "restore FILE NEW_DIR"),
+    ):
+        with pytest.raises(CampaignError, match=re.escape(says)):
+            Host.open(path)

@@ -43,6 +43,7 @@ def test_a_campaign_needs_a_problem_and_a_problem_no_campaign(run: Run, tmp_path
         ((made, "--problem", "topk", "--from", "a:b"), "give --problem for a campaign, or --from"),
         ((made, "--problem", "topk", "--shape", "x=3"), "--shape: only with --from"),
         ((made, "--problem", "topk", "--eval"), "--eval: only with --from"),
+        ((made, "--from", "gone/a.py:b"), "--from: gone/a.py: no such file"),
         ((made, "--from", "a:b", "--shape", "3"), "--shape 3: expected NAME=..."),
         (
             (made, "--from", "a:b", "--dtype", "x=int8", "--dtype", "x=bool"),

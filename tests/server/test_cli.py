@@ -55,8 +55,14 @@ def test_a_library_problem_is_found_by_name(run: Run, tmp_path: Path) -> None:
     listed = json.loads(run("problems", "--json")[1])
     names = [row["name"] for row in listed]
     assert {"rmsnorm", "softmax"} <= set(names)
-    status, _, err = run("new", str(tmp_path / "made"), "--problem", "rmsnorm")
+    many = ("--agents", "3", "--attempts", "10")
+    status, out, err = run("new", str(tmp_path / "made"), "--problem", "rmsnorm", *many)
     assert (status, err) == (0, "")
+    assert [line.split()[-2:] for line in out.splitlines() if " ka_" in line] == [
+        ["4", "attempts"],
+        ["3", "attempts"],
+        ["3", "attempts"],
+    ]
 
 
 def test_agents_are_added_and_revoked(run: Run, place: Place) -> None:
@@ -190,6 +196,8 @@ def test_doctor_names_what_is_missing(run: Run, tmp_path: Path) -> None:
     assert found["sandbox"]["state"] == "missing"
     assert found["sandbox"]["detail"] == "unknown: the guard python does not run"
     assert {"python", "C++ compiler", "cores", "device locks", "cache"} <= set(found)
+    short = run("doctor", "--guard-python", str(broken))[1].strip().splitlines()[-1]
+    assert short == "This machine cannot judge yet: see guard python, sandbox above."
 
 
 def test_status_says_when_no_server_works_on_what_is_queued(run: Run, place: Place) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 from server_campaigns import DEFINITION, WORKLOADS
 from server_process import COMMAND
+
+from kernelarc_mcp.cli.told import shortened
 
 SLOW = "import time\n\n\ndef run(x):\n    time.sleep(0.0005)\n    return x * 2\n"
 FAST = "def run(x):\n    return x + x\n"
@@ -96,3 +99,50 @@ def test_what_cannot_be_judged_is_one_line_and_no_verdict(folder: Path) -> None:
         assert ended.stdout == ""
         line = ended.stderr.strip().splitlines()[-1]
         assert line.startswith("kernelarc-mcp: ")
+
+
+def test_the_first_kernel_of_the_documentation_compiles_and_is_right(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "first-kernel.md").read_text()
+    for language, name in (("cpp", "kernel.cpp"), ("python", "kernel.py")):
+        (code,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+        (tmp_path / name).write_text(code)
+        checked = _check(tmp_path, "rmsnorm", name)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+        assert "right on every workload; nothing was timed" in checked.stdout
+        assert "calibrating" not in checked.stderr and "max_atol" in checked.stdout
+
+
+def test_a_check_says_what_is_wrong_and_ends_with_status_1(folder: Path) -> None:
+    checked = _check(folder, str(folder), "wrong.py", "--json")
+    document = json.loads(checked.stdout)
+    assert checked.returncode == 1, checked.stderr
+    assert (document["right"], document["reason"]) == (False, "wrong_result")
+    assert all(row["record_us"] is None for row in document["workloads"])
+    empty = _check(folder, str(folder), "empty.py")
+    assert empty.returncode == 1 and "REJECT envelope_empty" in empty.stdout
+    assert "workload" not in empty.stdout, "a table of nothing"
+    both = _check(folder, str(folder), "fast.py", "--fresh")
+    assert both.returncode == 2 and "--check: nothing is timed" in both.stderr
+
+
+def test_a_crash_is_told_without_the_frames_of_the_interpreter() -> None:
+    frames = [f'  Binary file "libpython3.11.so", at Objects/call.c:{n}' for n in range(24)]
+    detail = "\n".join(["died of SIGSEGV", *frames, '  File "kernel.py", line 3 in run'])
+    assert shortened(detail) == (
+        'died of SIGSEGV\n  File "kernel.py", line 3 in run\n[24 more lines with --json]'
+    )
+    assert shortened("one line") == "one line"
+
+
+def _check(
+    folder: Path, problem: str, solution: str, *more: str
+) -> subprocess.CompletedProcess[str]:
+    named = ["--problem", problem, "--solution", str(folder / solution), "--check", *more]
+    return subprocess.run(
+        [*COMMAND, "evaluate", *named],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "200"},
+        timeout=300,
+    )

@@ -26,6 +26,23 @@ def test_the_library_is_listed_with_class_needs_and_state(run: Run) -> None:
     assert "sm_100" in listed["nvfp4_gqa"]["needs"]
 
 
+def test_a_problems_page_has_all_that_a_candidate_must_be(run: Run) -> None:
+    status, page, _ = run("problems", "rmsnorm")
+    assert status == 0
+    for said in (
+        "x [rows, hidden] float32",
+        "y [rows, hidden] float32",
+        "rows=61 hidden=1777: max_atol 1e-05",
+        "RIGHT (strict): Every element",
+        "return x * torch.rsqrt",
+        "SEED (cpp), seed.cpp",
+        'extern "C" int run(const DLTensor* x, const DLTensor* weight, DLTensor* y)',
+        "def run(x, weight): return y",
+    ):
+        assert said in page, said
+    assert ".cu" in run("problems", "rmsnorm", "--device", "cuda:0")[1]
+
+
 def test_every_problem_below_a_folder_is_listed_with_what_is_wrong(
     run: Run, tmp_path: Path
 ) -> None:
@@ -37,7 +54,10 @@ def test_every_problem_below_a_folder_is_listed_with_what_is_wrong(
     assert good["warnings"] == ["definition.json: odd: unknown key, ignored"]
     assert bad["error"].startswith("definition.json: name: ")
     assert run("problems", str(tmp_path / "a"))[0] == 0
-    for path, says in ((tmp_path / "gone", "no such folder"), (tmp_path / "a" / "x", "no problem")):
+    for path, says in (
+        (tmp_path / "gone", "is no folder and no library problem"),
+        (tmp_path / "a" / "x", "no problem"),
+    ):
         if path.name == "x":
             path.mkdir()
         status, _, err = run("problems", str(path))
