@@ -2,29 +2,29 @@
 
 from typing import Literal
 
-from kernelarc_guard.model import Model
+from kernelarc_guard.model import Described
 
 
-class RegionView(Model):
+class RegionView(Described):
     pays: str
     fails: str
 
 
-class MoveView(Model):
+class MoveView(Described):
     depth: Literal["cheap", "medium", "deep"]
     do: str
     when: str
     """What a profile or a verdict's times show when this is the next thing to do."""
 
 
-class LinkView(Model):
+class LinkView(Described):
     """A resource to read."""
 
     uri: str
     title: str
 
 
-class LensCreditView(Model):
+class LensCreditView(Described):
     """What a lens brought so far; every number is a function of the ledger's rows."""
 
     lens: str

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from kernelarc_guard.model import Model
+from kernelarc_guard.model import Described
 from kernelarc_guard.protocol import BuildMessage, StageReport, WorkloadReport
 from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_mcp.lens_views import LensCreditView, LinkView, MoveView, RegionView
@@ -11,14 +11,14 @@ Directive = Literal["CONTINUE", "RESTORE", "DRAFT", "STOP"]
 State = Literal["queued", "judging", "done"]
 
 
-class Answer(Model):
+class Answer(Described):
     """Every answer has the one thing to do now."""
 
     next_step: str
     """What to do now, in one or two sentences."""
 
 
-class AgentState(Model):
+class AgentState(Described):
     """Where one agent stands; every number is a function of the ledger's rows."""
 
     agent: str
@@ -35,7 +35,7 @@ class AgentState(Model):
     branch_digest: str
 
 
-class TensorView(Model):
+class TensorView(Described):
     name: str
     shape: list[str] | None
     """Axis names or digits; null for a Python scalar."""
@@ -43,7 +43,7 @@ class TensorView(Model):
     description: str
 
 
-class ToleranceView(Model):
+class ToleranceView(Described):
     """The numbers of one workload; `CorrectnessView` says how they are used."""
 
     max_atol: float
@@ -54,13 +54,13 @@ class ToleranceView(Model):
     """Largest absolute error of any element; null: none."""
 
 
-class CorrectnessView(Model):
+class CorrectnessView(Described):
     tolerance_mode: Literal["strict", "sol", "flashinfer"]
     means: str
     """What must hold for every output, in a few sentences."""
 
 
-class LimitsView(Model):
+class LimitsView(Described):
     """What a solution's processes are held to."""
 
     call_seconds: float
@@ -75,7 +75,7 @@ class LimitsView(Model):
     """CPU threads that may compute at once."""
 
 
-class WorkloadView(Model):
+class WorkloadView(Described):
     uuid: str
     axes: dict[str, int]
     """Lengths that differ between workloads or follow from them."""
@@ -91,7 +91,7 @@ class WorkloadView(Model):
     """Null where all workloads have the brief's `tolerance`."""
 
 
-class RatioView(Model):
+class RatioView(Described):
     """How many times as fast as the seed, measured beside it in one comparison."""
 
     ratio: float
@@ -101,7 +101,7 @@ class RatioView(Model):
     pairs: int
 
 
-class RecordView(Model):
+class RecordView(Described):
     submission: str
     """`seed` until the first KEEP."""
     agent: str | None
@@ -117,7 +117,7 @@ class RecordView(Model):
     at_attempt: int
 
 
-class RulersView(Model):
+class RulersView(Described):
     """What the device can do at best; a call that took less than that makes possible is not believed."""
 
     empty_window_us: float
@@ -132,7 +132,7 @@ class RulersView(Model):
     """Of a GPU, by dtype: a large product of random values, a multiply-add being two operations."""
 
 
-class CalibrationView(Model):
+class CalibrationView(Described):
     """What the noise here was measured to be; percent are 100 * ln(time ratio)."""
 
     at: str
@@ -220,7 +220,7 @@ class LensView(Answer):
     """Lenses that may be used on this operator class."""
 
 
-class ConclusionView(Model):
+class ConclusionView(Described):
     id: int
     kind: Literal["win", "trap"]
     summary: str
@@ -255,7 +255,7 @@ class ConclusionStored(Answer):
     """True where the same text was there already: its count went up."""
 
 
-class NumbersView(Model):
+class NumbersView(Described):
     """What decided, and what could have been decided; percent are 100 * ln(time ratio)."""
 
     speedup: float
@@ -320,7 +320,7 @@ class SubmissionView(Answer):
     """The caller's state now."""
 
 
-class BoardRow(Model):
+class BoardRow(Described):
     rank: int
     submission: str
     agent: str | None
@@ -341,7 +341,7 @@ class BoardRow(Model):
     at_attempt: int
 
 
-class BaselineView(Model):
+class BaselineView(Described):
     name: str
     """`seed`, `reference`, ..."""
     speedup: float | None
@@ -349,7 +349,7 @@ class BaselineView(Model):
     detail: str
 
 
-class UsageView(Model):
+class UsageView(Described):
     """What an agent's client says its runs used, where somebody recorded it (`usage add`, the fleet)."""
 
     runs: int
@@ -364,7 +364,7 @@ class UsageView(Model):
     """Fewer than `runs`: the sum is a part."""
 
 
-class AgentRow(Model):
+class AgentRow(Described):
     agent: str
     lens: str
     r: int
@@ -378,7 +378,7 @@ class AgentRow(Model):
     """Null where nobody recorded any."""
 
 
-class CanariesView(Model):
+class CanariesView(Described):
     """Comparisons whose answer is known, since the last calibration; bounds are exact, 95 %."""
 
     same: int

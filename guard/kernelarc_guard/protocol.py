@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from kernelarc_guard.decide import Calibration, Decision, Parameters
 from kernelarc_guard.device_state import DeviceState
-from kernelarc_guard.model import Model
+from kernelarc_guard.model import Described, Model
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.ratios import Anchored
 from kernelarc_guard.reasons import Stage, Verdict, check_outcome
@@ -125,14 +125,14 @@ Request = Annotated[Calibrate | Screen | Confirm | Compare, Field(discriminator=
 REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 
 
-class StageReport(Model):
+class StageReport(Described):
     """What one stage did."""
 
     state: Literal["passed", "failed", "not evaluated"]
     seconds: float = Field(default=0.0, ge=0)
 
 
-class BuildMessage(Model):
+class BuildMessage(Described):
     """One structured compiler message."""
 
     file: str
@@ -142,7 +142,7 @@ class BuildMessage(Model):
     message: str
 
 
-class WorkloadReport(Model):
+class WorkloadReport(Described):
     """One workload of one submission."""
 
     uuid: str

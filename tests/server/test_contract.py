@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from mcp import MCPError
@@ -10,11 +12,13 @@ from mcp.types import TextResourceContents
 from server_campaigns import KERNEL, Place, create
 from serving import ERAS, Era, answer_of, connected, text_of
 
+from kernelarc_guard.model import Described, Model
 from kernelarc_mcp.follow import MAX_WAIT
 from kernelarc_mcp.host.guides import pages, templates
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.lenses import lens_names
 from kernelarc_mcp.instructions import INSTRUCTIONS
+from kernelarc_mcp.views import Answer
 
 pytestmark = pytest.mark.anyio
 
@@ -53,6 +57,21 @@ async def test_the_tools_come_in_the_order_of_use_with_schemas_every_client_read
         assert tool.title
         assert tool.annotations is not None
         assert len(f"kernelarc{tool.name}") <= 58
+
+
+def models_in(kind: object) -> Iterator[type[Model]]:
+    for part in get_args(kind):
+        yield from models_in(part)
+    if isinstance(kind, type) and issubclass(kind, Model):
+        yield kind
+        for known in kind.model_fields.values():
+            yield from models_in(known.annotation)
+
+
+def test_whatever_a_tool_answers_has_its_fields_described() -> None:
+    found = {model for answer in Answer.__subclasses__() for model in models_in(answer)}
+    assert len(found) > 20
+    assert [model.__name__ for model in found if not issubclass(model, Described)] == []
 
 
 def test_the_order_of_the_tools_stands_in_the_first_500_characters_of_the_instructions() -> None:
