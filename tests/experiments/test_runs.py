@@ -151,8 +151,6 @@ def test_records_are_measured_again_in_one_sitting_and_the_report_says_so(done: 
     assert lines[0].endswith("x the seed") and " s001: 1.1" in lines[0]
     found = report(done.place)
     assert found["measured_anew"] and found["measured_at"]
-    lines = said(done.file, done.place, guard, "--anew").splitlines()
-    assert lines[0].startswith("one: 1 of 1 runs")
 
 
 def test_a_wrong_file_is_one_line_and_status_2(tmp_path: Path) -> None:
