@@ -6,6 +6,7 @@ PLAN in a candidate's source is one of
     broken         does not compile: REJECT build_failed
     die            the guard's process dies
     die_once       it dies the first time
+    loses_builder  what builds it is killed, every time
     refuse_often   the guard refuses the first four times
     refuse_late    the guard refuses to confirm
     hang_once      the guard answers nothing more until its stdin closes, the first time
@@ -318,6 +319,9 @@ def answer(request: Request) -> Result | Refusal:
             os._exit(9)
     if plan == "die" or (plan == "die_confirming" and isinstance(request, Confirm)):
         os._exit(9)
+    if plan == "loses_builder":
+        said = "what builds the candidate was killed or hangs: the supervisor ended with code -9"
+        return Refusal(id=request.id, error=said, code="builder_lost")
     if plan == "refuse_often":
         marks = Path(request.cache_dir) / "refusals"
         marks.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ def plain(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-RefusalCode = Literal["", "record_failed", "anchor_failed"]
+RefusalCode = Literal["", "record_failed", "anchor_failed", "builder_lost"]
 
 
 class Refused(GuardError):

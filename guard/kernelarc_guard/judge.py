@@ -49,6 +49,7 @@ from kernelarc_guard.report import Outcome, Report, Tell
 from kernelarc_guard.room import room_for
 from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
+from kernelarc_guard.supervised import SupervisorLost
 from kernelarc_guard.trials import Trials
 
 _FOR_SCREENING, _FOR_CONFIRMING = 2, 8
@@ -433,6 +434,9 @@ class _Case:
             raise self._report.failure(
                 "build", SolutionFault(failed.reason, failed.detail)
             ) from None
+        except SupervisorLost as lost:
+            said = f"what builds the candidate was killed or hangs: {lost}"
+            raise Refused(said, "builder_lost") from None
         self._report.binary = contestant.built.digest
         self._report.messages = list(contestant.built.messages)
         return contestant

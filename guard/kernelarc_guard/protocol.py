@@ -247,7 +247,7 @@ class Refusal(Model):
     event: Literal["refusal"] = "refusal"
     id: str
     error: str
-    code: Literal["", "record_failed", "anchor_failed"] = ""
+    code: Literal["", "record_failed", "anchor_failed", "builder_lost"] = ""
     """Whose fault it is, where a program has to know."""
     lease: Lease | None = None
     """When the device was held for an inquiry, all the same; None where it was not."""

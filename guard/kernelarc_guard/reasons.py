@@ -80,7 +80,9 @@ REASONS: Final[dict[str, Reason]] = {
         "ACCEPT", "A promising gain that the confirmation did not prove."
     ),
     "confirmed": _reason("KEEP", "The confirmation proved it faster than the record."),
-    "guard_lost": _reason("REVERT", "The guard died every time it was judged, three times."),
+    "guard_lost": _reason(
+        "REVERT", "The guard, or what builds for it, died each of the three times it was judged."
+    ),
     # Of records and devices: no submission ends with these.
     "record_drifted": _reason("", "The record is slower than published; it was withdrawn."),
     "record_failed": _reason("", "The record failed a check after its KEEP; it was withdrawn."),

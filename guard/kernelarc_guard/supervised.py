@@ -33,6 +33,10 @@ OUT: Final = "/out"
 """Where it sees the folder that it writes to."""
 
 
+class SupervisorLost(RuntimeError):
+    """A supervisor was killed, or says nothing long after its job's deadline."""
+
+
 @dataclass(frozen=True)
 class Room:
     """A sandbox for commands: two folders of the host, and what else they see."""
@@ -64,7 +68,7 @@ class Room:
         """Run a command; the answer is that of `compile_job.run_job`.
 
         Behind bubblewrap alone, without landlock and the system call filter: both would keep a
-        profiler from its own sockets. RuntimeError where the supervisor itself fails.
+        profiler from its own sockets. SupervisorLost where the supervisor itself fails.
         """
         home = self.inside(self.out)
         environment = {
@@ -107,7 +111,7 @@ class Room:
 def supervise(words: Sequence[str], job: dict[str, Any]) -> dict[str, Any]:
     """Run a job in a supervisor, started by `words`, that outlives neither it nor this process.
 
-    Raises RuntimeError where the supervisor itself fails, or says nothing long after the job's deadline.
+    Raises SupervisorLost where the supervisor itself fails, or says nothing long after the job's deadline.
     """
     with subprocess.Popen(
         words,
@@ -130,7 +134,7 @@ def supervise(words: Sequence[str], job: dict[str, Any]) -> dict[str, Any]:
                 with suppress(ProcessLookupError):
                     os.killpg(supervisor.pid, signal.SIGKILL)
     if not line:
-        raise RuntimeError(f"the supervisor ended with code {supervisor.returncode}")
+        raise SupervisorLost(f"the supervisor ended with code {supervisor.returncode}")
     answer: dict[str, Any] = json.loads(line)
     return answer
 

@@ -294,6 +294,8 @@ class Dispatcher:
             said = f"The guard refused: {error}."
             if error.code == "record_failed":
                 self._judge.interrupted(claim, "record_failed", said)
+            elif error.code == "builder_lost":
+                self._judge.interrupted(claim, "builder_lost", said)
             else:
                 await self._refused(claim, said)
         except anyio.get_cancelled_exc_class():

@@ -160,6 +160,7 @@ class Interrupted(Model):
         "record_moved",
         "record_drifted",
         "record_failed",
+        "builder_lost",
     ]
     detail: str
 

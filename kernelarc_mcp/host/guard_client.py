@@ -58,7 +58,7 @@ class GuardRefused(GuardError):
     def __init__(self, message: str, code: str = "", lease: Lease | None = None) -> None:
         super().__init__(message)
         self.code = code
-        """As in the guard's refusal: `record_failed`, `anchor_failed` or empty."""
+        """As in the guard's refusal: `record_failed`, `anchor_failed`, `builder_lost` or empty."""
         self.lease = lease
         """When the device was held for it all the same."""
 

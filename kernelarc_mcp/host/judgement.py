@@ -29,7 +29,9 @@ from kernelarc_mcp.host.watching import drifted
 
 MESSAGE: Final = 400
 """Characters of a message beside a submission."""
-Cut = Literal["guard_died", "guard_refused", "record_failed", "dispatcher_lost", "stopped"]
+Cut = Literal[
+    "guard_died", "guard_refused", "record_failed", "builder_lost", "dispatcher_lost", "stopped"
+]
 
 
 @dataclass(frozen=True)

@@ -330,7 +330,7 @@ def counts_as_death(attempt: Attempt, cause: str) -> bool:
     what was possible a moment ago is not possible with this candidate.
     """
     refused_late = cause == "guard_refused" and attempt.reserved is not None
-    return refused_late or cause in ("guard_died", "record_failed")
+    return refused_late or cause in ("guard_died", "record_failed", "builder_lost")
 
 
 def _settled(state: CampaignState, event: Event, body: Settled) -> None:

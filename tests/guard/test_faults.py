@@ -1,5 +1,8 @@
 """Solutions that misbehave: each gets its verdict in time, and the next one is judged normally."""
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +13,8 @@ from laboratory import Laboratory
 
 from benchmarks.leftovers import snapshot
 from kernelarc_guard.faults import SolutionFault
-from kernelarc_guard.protocol import Result
+from kernelarc_guard.processes import descendants
+from kernelarc_guard.protocol import Refusal, Result
 
 RUN = "\n\ndef run(x, scale):\n    return torch.tanh(x) * scale\n"
 IN_C = """#include <dlpack/dlpack.h>
@@ -296,3 +300,31 @@ def _unharmed(guard: Guard) -> None:
 def _spent(result: Result) -> float:
     """Return the seconds of all stages: without the time another process held the device."""
     return sum(stage.seconds for stage in result.stages.values())
+
+
+def test_a_builder_that_is_killed_is_refused_as_such_and_the_next_build_is_none_the_worse(
+    guard: Guard,
+) -> None:
+    done = threading.Event()
+
+    def kill_builders() -> None:
+        while not done.wait(0.005):
+            for pid in descendants(guard.process.pid):
+                try:
+                    words = Path(f"/proc/{pid}/cmdline").read_bytes()
+                    if b"kernelarc_guard.compile_job" in words:
+                        os.kill(pid, signal.SIGKILL)
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+
+    candidate = cpp(IN_C.replace("BODY", "/* Killed once. */"))
+    killer = threading.Thread(target=kill_builders)
+    killer.start()
+    try:
+        answer = guard.answer("screen", candidate=candidate, correctness_only=True)
+    finally:
+        done.set()
+        killer.join()
+    assert isinstance(answer, Refusal) and answer.code == "builder_lost", answer
+    assert "killed" in answer.error
+    assert judged(guard, candidate, PATIENT_SECONDS).stage == "correctness"

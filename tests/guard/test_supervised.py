@@ -8,7 +8,7 @@ import pytest
 
 from kernelarc_guard import supervised
 from kernelarc_guard.sandbox import find_sandbox
-from kernelarc_guard.supervised import Room, supervise
+from kernelarc_guard.supervised import Room, SupervisorLost, supervise
 
 DEADLINE = 120.0
 
@@ -67,6 +67,6 @@ def test_a_supervisor_that_is_killed_or_hangs_is_not_waited_for(
     # As a sandbox that dies while it is set up: its child holds the output open and waits for it.
     program = f"import os, time\nif os.fork() == 0: time.sleep(600)\n{ends}"
     began = time.monotonic()
-    with pytest.raises(RuntimeError, match="the supervisor ended with code -9"):
+    with pytest.raises(SupervisorLost, match="the supervisor ended with code -9"):
         supervise([sys.executable, "-c", program], {"seconds": 0.5})
     assert time.monotonic() - began < DEADLINE

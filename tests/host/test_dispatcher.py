@@ -227,7 +227,7 @@ def test_a_guard_that_dies_once_is_restarted_and_charges_once(folder: Path, guar
     assert verify(folder) == []
 
 
-@pytest.mark.parametrize("plan", ["die", "refuse_late", "die_confirming"])
+@pytest.mark.parametrize("plan", ["die", "refuse_late", "die_confirming", "loses_builder"])
 def test_a_guard_that_never_survives_ends_in_guard_lost(
     folder: Path, guard: str, plan: str
 ) -> None:
@@ -242,7 +242,9 @@ def test_a_guard_that_never_survives_ends_in_guard_lost(
         with host.campaign.journal.reading() as state:
             wealth = state.wealth["ada"]
         whole = host.settings.parameters.wealth / 2
-        assert wealth == (whole if plan == "die" else pytest.approx(whole * (15 / 16) ** 3))
+        assert wealth == (
+            whole if plan in ("die", "loses_builder") else pytest.approx(whole * (15 / 16) ** 3)
+        )
     assert verify(folder) == []
 
 
