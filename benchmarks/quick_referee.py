@@ -88,7 +88,10 @@ def _measured(problem: Problem, solution: Solution, kept: Path) -> list[int]:
             own = _run_python(solution.sources[0].content, inputs, TIMED)
         else:
             outputs = {name: torch.empty_like(one) for name, one in expected[0].items()}
-            handed = [as_dltensor(one) for one in (*inputs.values(), *outputs.values())]
+            given = [one for one in inputs.values() if isinstance(one, torch.Tensor)]
+            if len(given) != len(inputs):
+                raise SystemExit("this referee hands native candidates tensors only, no scalars")
+            handed = [as_dltensor(one) for one in (*given, *outputs.values())]
             own = outputs, _least(partial(call, *handed), TIMED)
         for name, one in expected[0].items():
             if not torch.allclose(own[0][name], one, atol=1e-3, rtol=1e-3):
@@ -147,7 +150,7 @@ class Draws:
     def pair(self, blocks: int, anchor: list[int] | None = None) -> PairTimes:
         """Return the next pair, with the anchor's times where it is measured along."""
         off = [math.exp(self._random.gauss(0, NOISE / math.sqrt(2)) / 100) for _ in range(3)]
-        third = [[round(ns * off[2])] * CALLS for ns in anchor] if anchor else []
+        third: list[list[int | None]] = [[round(ns * off[2])] * CALLS for ns in anchor or []]
         block = BlockTimes(
             record=[[round(ns * off[0])] * CALLS for ns in self._record],
             candidate=[[round(ns * off[1])] * CALLS for ns in self._candidate],
