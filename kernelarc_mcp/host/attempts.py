@@ -4,6 +4,7 @@ import pickle
 import sqlite3
 import weakref
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,8 @@ _PATTERNS: Final = 8
 """Outcomes whose first submission becomes part of the patterns."""
 _WINDOW: Final = 1 << 15
 """How far back compression looks, in bytes."""
+_RECENT: Final = 256
+"""Settled submissions that stay unpacked: branches, records and those that agents look at just now."""
 _TABLE: Final = (
     "PRAGMA journal_mode = OFF",
     "CREATE TABLE attempt (place INTEGER PRIMARY KEY, ticket TEXT NOT NULL, agent TEXT NOT NULL,"
@@ -28,9 +31,9 @@ _TABLE: Final = (
 class Attempts(Mapping[str, "Attempt"]):
     """A mapping in the order of submission.
 
-    A submission without verdict is one object. What is kept of a settled one is compressed, and each
-    look makes a new object of it: after changing that, `keep` it. All of it is in a database in memory,
-    where tickets and requests take a fraction of what dictionaries of them would.
+    A submission without verdict is one object. What is kept of a settled one is compressed, and a
+    look makes an object of it that is soon forgotten: after changing that, `keep` it. All of it is in
+    a database in memory, where tickets and requests take a fraction of what dictionaries of them would.
     """
 
     def __init__(self) -> None:
@@ -42,6 +45,8 @@ class Attempts(Mapping[str, "Attempt"]):
         self._count = 0
         self._open: dict[str, Attempt] = {}
         """Those without a verdict."""
+        self._recent: OrderedDict[str, Attempt] = OrderedDict()
+        """Settled ones as they were unpacked, the one looked at last at the end."""
         self._patterns = [b""]
         """Each the one before and the first of another outcome, pickled: others are much like these."""
         self._outcomes: set[tuple[str | None, str | None]] = set()
@@ -66,6 +71,7 @@ class Attempts(Mapping[str, "Attempt"]):
             (*self._packed(attempt), attempt.ticket),
         )
         self._open.pop(attempt.ticket, None)
+        self._recent.pop(attempt.ticket, None)
 
     def requested(self, agent: str, request_id: str) -> str | None:
         """Return the ticket of an agent's request; None where there was no such request, or it is empty."""
@@ -79,10 +85,16 @@ class Attempts(Mapping[str, "Attempt"]):
         attempt = self._open.get(ticket)
         if attempt is not None:
             return attempt
+        if ticket in self._recent:
+            self._recent.move_to_end(ticket)
+            return self._recent[ticket]
         found = self._found("pattern, packed", "ticket = ?", ticket)
         if found is None:
             raise KeyError(ticket)
-        return self._unpacked(*found)
+        attempt = self._recent[ticket] = self._unpacked(*found)
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+        return attempt
 
     def __contains__(self, ticket: object) -> bool:
         return isinstance(ticket, str) and self._found("1", "ticket = ?", ticket) is not None

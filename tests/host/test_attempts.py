@@ -15,7 +15,6 @@ def test_a_settled_submission_is_found_as_it_was_left() -> None:
     for ticket, screen in ((story.claim(), "wrong"), (story.claim(), "promising")):
         story.judge(ticket, screen)
     attempts = story.state.attempts
-    assert attempts[first] is not attempts[first]
     assert attempts[third] is story.state.unsettled[third]
     left = attempts[second]
     assert (left.verdict, left.reason, left.number) == ("KEEP", "confirmed", 2)
@@ -25,6 +24,19 @@ def test_a_settled_submission_is_found_as_it_was_left() -> None:
     assert [one.ticket for one in reversed(attempts.values())] == [third, second, first]
     assert list(reversed(attempts)) == [third, second, first]
     assert len(attempts) == 3 and first in attempts and "other" not in attempts
+
+
+def test_a_settled_submission_that_was_changed_and_kept_is_found_changed() -> None:
+    story = Story()
+    tickets = [story.submit("ada") for _ in range(2)]
+    for _ in tickets:
+        story.judge(story.claim(), "wrong")
+    attempts = story.state.attempts
+    for ticket in tickets:
+        before = attempts[ticket]
+        attempts.keep(replace(before, last_seq=before.last_seq + 1))
+        assert attempts[ticket].last_seq == before.last_seq + 1
+        assert attempts[ticket] == next(one for one in attempts.values() if one.ticket == ticket)
 
 
 def test_a_request_is_found_with_its_agent_and_comes_once() -> None:
