@@ -119,7 +119,7 @@ def test_a_check_says_what_is_wrong_and_ends_with_status_1(folder: Path) -> None
     assert (document["right"], document["reason"]) == (False, "wrong_result")
     assert all(row["record_us"] is None for row in document["workloads"])
     empty = _check(folder, str(folder), "empty.py")
-    assert empty.returncode == 1 and "REJECT envelope_empty" in empty.stdout
+    assert empty.returncode == 1 and "REJECT envelope_bad_text" in empty.stdout
     assert "workload" not in empty.stdout, "a table of nothing"
     both = _check(folder, str(folder), "fast.py", "--fresh")
     assert both.returncode == 2 and "--check: nothing is timed" in both.stderr
