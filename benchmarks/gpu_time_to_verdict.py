@@ -120,7 +120,7 @@ async def study(options: argparse.Namespace) -> None:
     raw: dict[str, Any] = {"runs": []}
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
-        async with GuardClient(options.python) as guard:
+        async with GuardClient(options.python, options.out / "guard.log") as guard:
             blocks = {"blocks_confirm": options.calibration_blocks}
             parameters = default_parameters(options.device).model_copy(update=blocks)
             requests = Requests(problem, options.device, cache, parameters)

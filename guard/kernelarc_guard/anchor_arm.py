@@ -7,11 +7,12 @@ alternation stays what it is without it.
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernelarc_guard.arm import Arm
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import Refused, SolutionFault
+from kernelarc_guard.keeper import Runner
 from kernelarc_guard.nurseries import Nursery
 
 if TYPE_CHECKING:
@@ -29,14 +30,20 @@ class AnchorArm:
         self._times: list[int | None] = []
         self._last: Outputs = {}
         """Of its last call: a result can be read only once."""
+        self._asked = 0
         if anchor is not None:
             try:
                 self._arm = bench.start(nursery, anchor)
             except SolutionFault as fault:
                 raise anchor_failed(fault.reason, fault.detail) from None
 
+    def wait_mapped(self) -> None:
+        """Wait until the runner has its buffers."""
+        if self._arm is not None:
+            self._arm.wait_mapped()
+
     def get_ready(self) -> None:
-        """Wait until the runner has its buffers, and measure what its windows hold."""
+        """Measure what the runner's windows hold."""
         if self._arm is not None:
             try:
                 self._arm.get_ready()
@@ -59,10 +66,30 @@ class AnchorArm:
             except SolutionFault as fault:
                 raise anchor_failed(fault.reason, fault.detail) from None
 
-    def warm_up(self, workload: int) -> None:
-        """Make the untimed calls of a pair's start."""
-        for _ in range(self._bench.warmups(workload) if self._arm else 0):
+    def warm_up(self, workload: int, count: int) -> None:
+        """Make untimed calls of a pair's start."""
+        for _ in range(count if self._arm else 0):
             self._call(workload, self._bench.drawer.draw(workload), evict=False)
+
+    def get_set(self, workload: int, draw: Draw) -> list[Runner]:
+        """Prepare a call beside the arms' own; return the runner to wake, where there is one."""
+        if self._arm is None:
+            return []
+        self._asked = workload
+        try:
+            return [self._arm.get_set(workload, draw)]
+        except SolutionFault as fault:
+            raise anchor_failed(fault.reason, fault.detail) from None
+
+    def went(self, answers: list[dict[str, Any]]) -> None:
+        """Take what the warden said of that call, where there was one."""
+        for answer in answers:
+            assert self._arm is not None
+            try:
+                self._arm.went(answer)
+                self._last = self._arm.outputs(self._asked)
+            except SolutionFault as fault:
+                raise anchor_failed(fault.reason, fault.detail) from None
 
     def begin(self) -> None:
         """Draw beside which calls of a workload's block the anchor is called."""

@@ -40,6 +40,8 @@ class Arm:
     """Does its end take long, so that `let_die` is worth while?"""
     launches_ahead = False
     """Is a call that was begun launched while the guard does other work?"""
+    empty_ns = 0
+    """What a window takes in which nothing is called, where that is known before a solution is loaded."""
     _environment: Mapping[str, str] = {}
     """What its runner was forked with beside the nursery's own."""
 
@@ -88,7 +90,10 @@ class Arm:
         self._memory = -1
         try:
             placed = nursery.place(built, slot)
-            self._runner = _forked(nursery, slot, built.digest, drawer.threads, self._environment)
+            where = runner_cores(drawer.threads), self._starting_cores(drawer.threads, slot)
+            self._runner = _forked(
+                nursery, slot, built.digest, drawer.threads, self._environment, where
+            )
         except BaseException:
             self._release()
             os.close(control_fd)
@@ -145,6 +150,17 @@ class Arm:
     def finish(self) -> int:
         """Return the nanoseconds of the call that was begun; raises what `call` does."""
         return self._begun()
+
+    def get_set(self, workload: int, draw: Draw) -> Runner:
+        """Prepare a call that is made beside other arms' and not timed; return the runner to wake.
+
+        Only where `launches_ahead`. Raises SolutionFault.
+        """
+        raise NotImplementedError
+
+    def went(self, answer: dict[str, Any]) -> int:
+        """Take what the warden said of that call, and check what it left; raises SolutionFault."""
+        raise NotImplementedError
 
     def idle_window(self) -> int:
         """Return the nanoseconds of a window around the first workload's call, on old inputs."""
@@ -262,8 +278,12 @@ class Arm:
             if archive is not None:
                 self._nursery.keepsakes.put(self._digest, archive)
 
+    def _starting_cores(self, threads: int, slot: int) -> frozenset[int]:
+        """Return where its runner gets ready; empty: where it will be called."""
+        return frozenset()
+
     def wait_mapped(self) -> None:
-        """Wait until the runner has its buffers, where that was not waited for."""
+        """Wait until the runner has its buffers: only then may a window of any other begin."""
 
     def get_ready(self) -> None:
         """Measure what its windows hold beside the calls, where they hold anything."""
@@ -408,11 +428,16 @@ class Arm:
 
 
 def _forked(
-    nursery: Nursery, slot: int, digest: str, threads: int, environment: Mapping[str, str]
+    nursery: Nursery,
+    slot: int,
+    digest: str,
+    threads: int,
+    environment: Mapping[str, str],
+    where: tuple[frozenset[int], frozenset[int]],
 ) -> Runner:
-    cores, others = runner_cores(threads), other_cores(threads)
+    cores, starting = where
     try:
-        return nursery.fork(slot, digest, cores, others, environment)
+        return nursery.fork(slot, digest, cores, other_cores(threads), environment, starting)
     except NurseryLost as lost:
         raise Refused(f"no runner could be started: {lost}") from None
 

@@ -82,8 +82,8 @@ class Backend(Protocol):
         It has the buffers of the smallest workload, as its workload 0.
         """
 
-    def heed_ruler(self, taken: list[int]) -> None:
-        """Take off, from now on, what that runner's windows took (nanoseconds)."""
+    def heed_ruler(self, longer: list[int]) -> None:
+        """Take off, from now on, what that runner's windows took beside calls more than before."""
 
     def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
         """Be ready for a judgement of these solutions, and return how much of it is measured."""
@@ -163,7 +163,7 @@ class CpuBackend:
         """Raise NotImplementedError: none is ever wanted."""
         raise NotImplementedError
 
-    def heed_ruler(self, taken: list[int]) -> None:
+    def heed_ruler(self, longer: list[int]) -> None:
         """Do nothing: nothing is taken off."""
 
     def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:

@@ -43,6 +43,8 @@ _CHEAP_NS = 20_000_000
 _ATTEMPTS = 2
 _MORE = 1
 """Runners that are forked ahead beyond the next pair's, so that nobody has to wait for the last one."""
+_STORE = 16
+"""So many are kept where one after the other can open its device beside what is not timed."""
 _ALONE = 28
 """Timed calls of a block over all workloads where an arm lives alone, and the least of each; then those of
 another sort."""
@@ -80,6 +82,8 @@ class Bench:
     drawer: Drawer
     note: Callable[[str], None]
     """Told what was seen and did not decide."""
+    barred: set[tuple[int, str]] = field(default_factory=set)
+    """Kinds of values that a workload's reference does not bear; added to."""
     oracle_ns: dict[int, int] = field(default_factory=dict)
     """Cost of the oracle per workload, as last seen."""
     audit_below: Sequence[float] = ()
@@ -95,12 +99,10 @@ class Bench:
     _typical: dict[int, Scales] = field(default_factory=dict)
     """How large honest errors were at the last answer, one number per output."""
     dying: Dying = field(default_factory=Dying)
-    _barred: set[tuple[int, str]] = field(default_factory=set)
-    """Kinds of values that a workload's reference does not bear."""
+    _dealer: Unannounced | None = None
 
     def start(self, nursery: Nursery, contestant: Contestant, untimed: bool = False) -> Arm:
         """Fork a runner for one solution; `untimed` where no time decides. Raises SolutionFault."""
-    _dealer: Unannounced | None = None
         return self.backend.start(
             nursery, contestant, self.drawer, self.schedule, self.note, self.awake or untimed
         )
@@ -110,9 +112,18 @@ class Bench:
         if nursery is not None and not self.drawer.thrifty:
             self.backend.fork_ahead(nursery, count, self.drawer.threads)
 
+    def refill(self, nursery: Nursery, least: int) -> None:
+        """See that there are `least` runners for what comes next, and fill the store up by one."""
+        self.fork_ahead(nursery, max(least, min(nursery.ahead + 1, _STORE)))
+
     def part_with(self, arms: Iterable[Arm]) -> None:
         """Kill runners; their end is waited for where that is soon or their memory is needed."""
         self.dying.add(arms, at_once=self.drawer.thrifty)
+
+    def close(self) -> None:
+        """Leave no killed runner and no buffers behind."""
+        self.dying.bury()
+        self.drawer.drop_ahead()
 
     def be_quiet(self, nursery: Nursery) -> None:
         """Wait until no runner is on its way to the device any more: what is timed would show it."""
@@ -128,13 +139,13 @@ class Bench:
         spread = math.ceil(_ALONE / len(self.drawer.indices))
         return min(self.schedule.calls, max(_ALONE_LEAST, spread))
 
-    def another_alone(self) -> bool:
+    def another_alone(self, times: int) -> bool:
         """Say, by chance, whether a call of another sort comes next where an arm lives alone.
 
-        As many as are timed, or what is enough for all workloads: what is honest in correctness only and
+        `times` as many as are timed, or as are enough for all workloads: what is honest in correctness only and
         looks at a sample of its inputs afterwards has to meet them before a KEEP.
         """
-        share = min(1.0, _OTHERS_ALONE / (self.calls_alone * len(self.drawer.indices)))
+        share = times * min(1.0, _OTHERS_ALONE / (self.calls_alone * len(self.drawer.indices)))
         return secrets.SystemRandom().random() < share / (1 + share)
 
     def hold_awake(self) -> None:
@@ -258,13 +269,13 @@ class Bench:
         if isinstance(choice, int):
             return self.drawer.like(workload, choice)
         for _ in range(_ATTEMPTS):
-            if (workload, choice) in self._barred:
+            if (workload, choice) in self.barred:
                 return None
             new = bool(secrets.randbits(1)) if statics is None else statics
             draw = self.drawer.derived(workload, choice, new)
             if self._legal(workload, draw):
                 return draw
-        self._barred.add((workload, choice))
+        self.barred.add((workload, choice))
         return None
 
     def _legal(self, workload: int, draw: Draw) -> bool:
@@ -318,7 +329,7 @@ def run_pair(
     if bench.drawer.thrifty:
         from kernelarc_guard.lifetimes import run_round
 
-        return run_round(bench, nursery, record, candidate, blocks, tick, anchor)
+        return run_round(bench, nursery, record, candidate, blocks, tick, anchor=anchor)
     try:
         return _run_pair(bench, nursery, record, candidate, blocks, tick, anchor)
     except CallBlocks:
@@ -349,6 +360,9 @@ def _run_pair(
         for is_record, arm in arms.items():
             with _blamed(is_record):
                 arm.wait_mapped()
+        third.wait_mapped()
+        ruler.wait_mapped()
+        bench.dying.bury()  # nothing that ran a solution is there while empty windows are measured
         for is_record, arm in arms.items():
             with _blamed(is_record):
                 arm.get_ready()
@@ -358,17 +372,15 @@ def _run_pair(
             with _blamed(is_record):
                 arm.begin_loading()
         third.begin_loading()
-        bench.fork_ahead(nursery, together + _MORE)  # the next pair's, while this one loads
+        bench.refill(nursery, together + _MORE)  # for the next pairs, while this one loads
         for is_record, arm in arms.items():
             with _blamed(is_record):
                 arm.wait_loaded()
         third.wait_loaded()
         with _memory_for_checks(bench):
-            pair = LivePair(bench, record=arms[True], candidate=arms[False], third=third)
+            pair = LivePair(bench, nursery, arms[True], arms[False], third)
             for workload in bench.drawer.indices:
-                for _ in range(bench.warmups(workload)):
-                    pair.call(workload, checked=True, evict=False)
-                third.warm_up(workload)
+                pair.warm_up(workload)
             pair.check()
             for arm in arms.values():
                 arm.keep_scratch()

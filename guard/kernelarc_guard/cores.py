@@ -14,6 +14,17 @@ def runner_cores(threads: int) -> frozenset[int]:
     return frozenset(ALL[-threads:])
 
 
+def starting_cores(threads: int, slot: int) -> frozenset[int]:
+    """Return the cores on which the runner of a slot gets ready, beside those of other slots.
+
+    They are a runner's cores where there are too few: builders keep theirs.
+    """
+    end = len(ALL) - slot * threads
+    if end - threads < len(builder_cores()) or not builder_cores():
+        return runner_cores(threads)
+    return frozenset(ALL[end - threads : end])
+
+
 def other_cores(threads: int) -> frozenset[int]:
     """Return the cores beside a runner's; empty where it has all there are."""
     return frozenset(ALL[:-threads])

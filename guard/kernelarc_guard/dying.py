@@ -5,7 +5,7 @@ from typing import Final
 
 from kernelarc_guard.arm import Arm
 
-_MOST: Final = 6
+_MOST: Final = 8
 _MOST_BYTES: Final = 8 << 30
 """Of their buffers on the device."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 from kernelarc_guard import asking, decide
-from kernelarc_guard.apart import ROUNDS, contradiction
+from kernelarc_guard.apart import ROUNDS, contradiction, settled
 from kernelarc_guard.backend import Backend, CpuBackend, open_backend
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.build import BuildFailed, build
@@ -52,7 +52,7 @@ from kernelarc_guard.solution import Solution
 from kernelarc_guard.supervised import SupervisorLost
 from kernelarc_guard.trials import Trials
 
-_FOR_SCREENING, _FOR_CONFIRMING = 2, 8
+_FOR_SCREENING, _FOR_CONFIRMING = 2, 16
 _ROOMY = 0.5
 """Of a device's memory: problems that need more get what runners hold that nobody needs yet."""
 
@@ -181,7 +181,7 @@ class _Case:
                 self._measure()
             finally:
                 for bench in self._benches:
-                    bench.dying.bury()
+                    bench.close()
             lease.ends()
 
     def _measure(self) -> None:
@@ -257,8 +257,7 @@ class _Case:
         report = self._report
         candidate, record = self._arms["candidate"], self._arms["record"]
         anchor = self._arms.get("anchor")
-        bench = self._bench()
-        nursery = self._nurseries.renew()
+        bench, nursery = self._bench(), self._nurseries.renew()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
             values: list[float] = []
             by_workload: list[list[float]] = []
@@ -290,11 +289,13 @@ class _Case:
         calibration: Calibration,
     ) -> None:
         """Deny a KEEP that measurements with the arms in separate lifetimes contradict."""
-        report, values = self._report, []
+        report, values = self._report, list[float]()
         blocks = calibration.blocks_confirm
-        for _ in range(ROUNDS):
+        while not values or not settled(values, decision):
+            # The calls of another sort are all made, however many rounds there will be.
+            more = 1 if values else ROUNDS
             try:
-                pair = run_round(bench, nursery, record, candidate, blocks, report.tick_block)
+                pair = run_round(bench, nursery, record, candidate, blocks, report.tick_block, more)
             except CandidateFault as fault:
                 raise report.failure("timing", fault) from None
             report.add_round(pair)
@@ -475,9 +476,8 @@ class _Case:
         drawer.counts.known = self._trials.given(problem)
         solutions = [arm.solution for arm in self._arms.values()]
         schedule = self._backend.suit(solutions, self._request.schedule, len(problem.workloads))
-        bench = Bench(
-            problem, schedule, oracle, drawer, self._report.observe, backend=self._backend
-        )
+        note, barred = self._report.observe, self._trials.barred(problem)
+        bench = Bench(problem, schedule, oracle, drawer, note, barred, backend=self._backend)
         self._benches.append(bench)
         return bench
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +148,30 @@ class Nursery:
         """Wait until those forked ahead have opened their device; Refused where one could not."""
         for runner in self._stock:
             runner.wait_opened()
+        awake = [runner for runner in self._stock if not runner.resting]
+        if awake:
+            with suppress(NurseryLost):
+                numbers = [runner.number for runner in awake]
+                self.ask({"op": "rest", "runners": numbers}, _GRACE_SECONDS)
+            for runner in awake:
+                runner.resting = True
+
+    @property
+    def ahead(self) -> int:
+        """Return how many runners were forked ahead."""
+        return len(self._stock)
+
+    def begin_together(self, runners: Sequence["Runner"], seconds: float) -> None:
+        """Begin a window of several runners at once; `finish_together` returns what `Runner.go` does."""
+        numbers = [runner.number for runner in runners]
+        body = {"op": "together", "runners": numbers, "seconds": seconds}
+        self.tell(body, seconds + _GRACE_SECONDS)
+
+    def finish_together(self, runners: Sequence["Runner"]) -> list[dict[str, Any]]:
+        """Wait for the end of the windows that were begun: an answer for each runner."""
+        heard, _ = self.hear()
+        return [one.judged(heard.get("answers", [heard] * len(runners))[i])
+                for i, one in enumerate(runners)]  # fmt: skip
 
     def drop_ahead(self) -> None:
         """End those forked ahead: what they hold of the device is needed."""
@@ -166,11 +190,13 @@ class Nursery:
         cores: frozenset[int],
         own: frozenset[int],
         environment: Mapping[str, str],
+        starting: frozenset[int] = frozenset(),
     ) -> "Runner":
         """Return a runner for a slot, the one forked first where there are some, on `cores`.
 
         `digest` is that of what will run there. The nursery itself stays on `own` (empty: where it
-        is). Refused where the runner ended before it was needed.
+        is). Until its first window alone the runner is on `starting` (empty: on `cores`). Refused
+        where the runner ended before it was needed.
         """
         runner = self._stock.popleft() if self._stock else self._fork(own, environment)
         if runner.environment != environment:
@@ -178,7 +204,7 @@ class Nursery:
             runner = self._fork(own, environment)
         keepsake = None if slot in self._given else self.keepsakes.get(digest)
         self._given.add(slot)
-        runner.use(slot, cores, keepsake)
+        runner.use(slot, cores, starting, keepsake)
         return runner
 
     def _fork(self, own: frozenset[int], environment: Mapping[str, str]) -> "Runner":
@@ -327,18 +353,24 @@ class Runner:
     ) -> None:
         """Take over a runner that was just forked."""
         self.environment = environment
+        self.number = number
+        """What the warden knows it by."""
+        self.resting = False
+        """Does it stand still until it is used?"""
         self._opened = False
         self.scratch = ""
         """The one folder that it may write to, as it sees it; empty before `use`."""
         self._nursery = nursery
-        self._number = number
         self._ended = False
         self.channel = channel
 
-    def use(self, slot: int, cores: frozenset[int], keepsake: int | None) -> None:
+    def use(
+        self, slot: int, cores: frozenset[int], starting: frozenset[int], keepsake: int | None
+    ) -> None:
         """Give it its slot with a scratch folder, and its cores; Refused where it has ended."""
         fds = () if keepsake is None else (keepsake,)
-        answer, _ = self._ask("use", _GRACE_SECONDS, fds, slot=slot, cores=sorted(cores))
+        given = {"slot": slot, "cores": sorted(cores), "starting": sorted(starting)}
+        answer, _ = self._ask("use", _GRACE_SECONDS, fds, **given)
         if "fault" in answer:
             self.end()
             raise Refused(f"a runner ended before it was given anything: {answer['how']}")
@@ -364,18 +396,25 @@ class Runner:
         """Wait for its first stop; the answer has `fault` and `how` where that went wrong."""
         return self._window("wait", seconds)
 
-    def go(self, seconds: float) -> dict[str, Any]:
-        """Execute one window; the answer has `ns` and what the census found, or `fault`."""
-        return self._window("go", seconds)
+    def go(self, seconds: float, *, empty: bool = False) -> dict[str, Any]:
+        """Execute one window; the answer has `ns` and what the census found, or `fault`.
+
+        `empty`: nothing of a solution was loaded yet.
+        """
+        return self._window("go", seconds, empty=empty)
+
+    def resume(self) -> None:
+        """Let it go on after empty windows; `wait` waits for its next stop."""
+        self._ask("resume", _GRACE_SECONDS)
 
     def begin(self, seconds: float) -> None:
         """Begin a window; `finish` returns what `go` does. Nothing else is asked in between."""
-        body = {"op": "go", "runner": self._number, "seconds": seconds}
+        body = {"op": "go", "runner": self.number, "seconds": seconds}
         self._nursery.tell(body, seconds + _GRACE_SECONDS)
 
     def finish(self) -> dict[str, Any]:
         """Wait for the end of a window that was begun."""
-        return self._judged(self._nursery.hear()[0])
+        return self.judged(self._nursery.hear()[0])
 
     def open(self) -> tuple[int, int] | None:
         """Return descriptors of its memory and its table of mappings; None where it has gone."""
@@ -404,10 +443,11 @@ class Runner:
         except NurseryLost:
             return 0
 
-    def _window(self, op: str, seconds: float) -> dict[str, Any]:
-        return self._judged(self._ask(op, seconds + _GRACE_SECONDS, seconds=seconds)[0])
+    def _window(self, op: str, seconds: float, **more: Any) -> dict[str, Any]:
+        return self.judged(self._ask(op, seconds + _GRACE_SECONDS, seconds=seconds, **more)[0])
 
-    def _judged(self, answer: dict[str, Any]) -> dict[str, Any]:
+    def judged(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer; after one that says that a limit was passed its nursery is closed."""
         if answer.get("fault") == "limit":
             # Whatever passed it may still be forking: nothing in there is used again.
             self._nursery.close()
@@ -416,7 +456,7 @@ class Runner:
     def _ask(
         self, op: str, timeout: float, fds: tuple[int, ...] = (), **more: Any
     ) -> tuple[dict[str, Any], list[int]]:
-        return self._nursery.ask({"op": op, "runner": self._number, **more}, timeout, fds)
+        return self._nursery.ask({"op": op, "runner": self.number, **more}, timeout, fds)
 
 
 def _environment() -> dict[str, str]:

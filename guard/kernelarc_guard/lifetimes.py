@@ -25,18 +25,20 @@ def run_round(
     candidate: Contestant,
     blocks: int,
     tick: Callable[[], None],
+    others: int = 1,
     anchor: Contestant | None = None,
 ) -> PairTimes:
     """Measure each arm while no runner of the other lives; a coin says which is first.
 
-    The anchor has its turn last. Raises CandidateFault where the candidate fails, Refused where the
-    record or the anchor does.
+    The anchor has its turn last. The candidate's calls of another sort are `others` times as many as a
+    round has. Raises CandidateFault where the candidate fails, Refused where the record or the anchor
+    does.
     """
     try:
-        return _run_round(bench, nursery, record, candidate, blocks, tick, anchor)
+        return _run_round(bench, nursery, record, candidate, blocks, tick, others, anchor)
     except CallBlocks:
         bench.hold_awake()
-    return _run_round(bench, nursery, record, candidate, blocks, tick, anchor)
+    return _run_round(bench, nursery, record, candidate, blocks, tick, others, anchor)
 
 
 def _run_round(
@@ -46,21 +48,21 @@ def _run_round(
     candidate: Contestant,
     blocks: int,
     tick: Callable[[], None],
+    others: int,
     anchor: Contestant | None,
 ) -> PairTimes:
     record_first = secrets.randbits(1) == 1
     times: dict[bool, Times] = {}
     for is_record in (record_first, not record_first):
         try:
-            times[is_record] = _life(
-                bench, nursery, record if is_record else candidate, blocks, tick
-            )
+            who, more = (record, 1) if is_record else (candidate, others)
+            times[is_record] = _life(bench, nursery, who, blocks, tick, more)
         except SolutionFault as fault:
             raise blame(fault, is_record) from None
     beside: Times = [[] for _ in range(blocks)]
     if anchor is not None:
         try:
-            beside = _life(bench, nursery, anchor, blocks, lambda: None)
+            beside = _life(bench, nursery, anchor, blocks, lambda: None, 1)
         except SolutionFault as fault:
             raise anchor_failed(fault.reason, fault.detail) from None
     return PairTimes(
@@ -73,24 +75,35 @@ def _run_round(
 
 
 def _life(
-    bench: Bench, nursery: Nursery, who: Contestant, blocks: int, tick: Callable[[], None]
+    bench: Bench,
+    nursery: Nursery,
+    who: Contestant,
+    blocks: int,
+    tick: Callable[[], None],
+    others: int,
 ) -> Times:
     """Measure one arm from its start to its end; raises SolutionFault."""
     bench.fork_ahead(nursery, 1)
     arm = bench.start(nursery, who)
     try:
+        arm.wait_mapped()
+        bench.dying.bury()  # nobody else's runner is there any more
         arm.begin_loading()
-        bench.fork_ahead(nursery, 2)  # the next lifetimes', while this one loads
+        bench.refill(nursery, least=2)  # for the next lifetimes, while this one loads
         arm.wait_loaded()
-        bench.dying.bury()  # nobody else's runner is there when the first call begins
         with bench.backend.holding():
-            return _alone(bench, nursery, arm, blocks, tick)
+            return _alone(bench, nursery, arm, blocks, tick, others)
     finally:
         bench.part_with([arm])
 
 
 def _alone(
-    bench: Bench, nursery: Nursery, arm: Arm, blocks: int, tick: Callable[[], None]
+    bench: Bench,
+    nursery: Nursery,
+    arm: Arm,
+    blocks: int,
+    tick: Callable[[], None],
+    others: int,
 ) -> Times:
     """Return nanoseconds, `[block][workload][call]`."""
     if bench.drawer.thrifty:
@@ -107,7 +120,7 @@ def _alone(
             audited = secrets.randbelow(bench.calls_alone)
             times, last = list[int](), None
             for index in range(bench.calls_alone):
-                while bench.another_alone():
+                while bench.another_alone(others):
                     line.check()  # its answer is at hand only until the next draw's
                     for other, renew in bench.unannounced(workload, last):
                         draw = other or bench.drawer.draw(workload)

@@ -12,6 +12,7 @@ from kernelarc_guard.anchor_arm import AnchorArm
 from kernelarc_guard.arm import Arm
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
+from kernelarc_guard.keeper import Nursery, NurseryLost, Runner
 from kernelarc_guard.protocol import BlockTimes
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ def blame(fault: SolutionFault, is_record: bool) -> CandidateFault | Refused:
 class LivePair:
     """The two live runners of a pair."""
 
-    def __init__(self, bench: "Bench", record: Arm, candidate: Arm, third: AnchorArm) -> None:
+    def __init__(
+        self, bench: "Bench", nursery: Nursery, record: Arm, candidate: Arm, third: AnchorArm
+    ) -> None:
         self._bench = bench
+        self._nursery = nursery
         self._third = third
         self._arms = {True: record, False: candidate}
         self._draws: dict[int, Draw] = {}
@@ -43,6 +47,52 @@ class LivePair:
         """The same of those that were checked: they were right."""
         self._ahead = record.launches_ahead and candidate.launches_ahead
         self._due: Callable[[], None] | None = None
+
+    def warm_up(self, workload: int) -> None:
+        """Make a workload's untimed calls of a pair's start."""
+        count = self._bench.warmups(workload)
+        if count and self._ahead:
+            self._first_call(workload)
+            count -= 1
+        for _ in range(count):
+            self.call(workload, checked=True, evict=False)
+        self._third.warm_up(workload, count)
+
+    def _first_call(self, workload: int) -> None:
+        """Make the first call of all arms at once, on the same inputs: that takes longest.
+
+        Where their sandbox does not survive it that is the candidate's doing: the others were there
+        before it.
+        """
+        bench = self._bench
+        draw = self._draws[workload] = bench.drawer.draw(workload)
+        order = (False, True)
+        runners: list[Runner] = []
+        for is_record in order:
+            try:
+                runners.append(self._arms[is_record].get_set(workload, draw))
+            except SolutionFault as fault:
+                raise blame(fault, is_record) from None
+        runners += self._third.get_set(workload, draw)
+        try:
+            self._nursery.begin_together(runners, bench.schedule.start_seconds)
+            self.check()
+            bench.answer(workload, draw)  # while they work
+            bench.drawer.make_ahead(len(runners))
+            answers = self._nursery.finish_together(runners)
+        except NurseryLost as lost:
+            raise CandidateFault("crashed", f"it took its sandbox down: {lost}", workload) from None
+        elapsed: dict[bool, int] = {}
+        outputs: dict[bool, Outputs] = {}
+        for is_record, answer in zip(order, answers, strict=False):
+            try:
+                elapsed[is_record] = self._arms[is_record].went(answer)
+                outputs[is_record] = self._arms[is_record].outputs(workload)
+            except SolutionFault as fault:
+                raise blame(fault, is_record) from None
+        self._third.went(answers[len(order) :])
+        self._latest[workload] = outputs[False]
+        self._due = partial(self._check, workload, outputs, draw, elapsed, checked=True)
 
     def block(self) -> BlockTimes:
         """Time `schedule.calls` calls of each arm on every workload."""

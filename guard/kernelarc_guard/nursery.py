@@ -17,7 +17,10 @@ from kernelarc_guard.limits import adopt_orphans, die_with_parent, set_dumpable
 from kernelarc_guard.warden import Warden
 from kernelarc_guard.warming import WARMED_FOR, warm_triton
 
-OPERATIONS = frozenset({"fork", "use", "wait", "go", "open", "keep", "kill", "end", "clean"})
+OPERATIONS = frozenset(
+    {"fork", "use", "rest", "wait", "go", "together", "resume"}
+    | {"open", "keep", "kill", "end", "clean"}
+)
 
 
 def main() -> None:

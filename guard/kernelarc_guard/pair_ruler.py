@@ -37,6 +37,11 @@ class PairRuler:
             except SolutionFault as fault:
                 raise _failed(fault) from None
 
+    def wait_mapped(self) -> None:
+        """Wait until it has its buffers."""
+        if self._arm is not None:
+            self._arm.wait_mapped()
+
     def get_ready(self) -> None:
         """Wait until it has loaded its kernel."""
         if self._arm is not None:
@@ -62,7 +67,7 @@ class PairRuler:
             self._arm.call(0, draw)  # the first one loads the kernel
             for _ in range(_CALLS):
                 pair.call(small, checked=True)
-                taken.append(self._arm.call(0, draw))
+                taken.append(self._arm.call(0, draw) - self._arm.empty_ns)
         except CandidateFault:
             raise  # of the pair's own call
         except SolutionFault as fault:

@@ -82,9 +82,8 @@ def run(channel: socket.socket, confinement: Confinement, label: int) -> None:
 
         side = on_device.CudaSide(set_fds[0], set_fds[1:], setup["sets"])
         sets = side.sets
-        side.queue_empty(setup["empty_windows"])
-        send_frame(channel, {"queued": True})
-        side.wait()
+        send_frame(channel, {"mapped": True})
+        _call_nothing(page, side, setup["empty_windows"])
         try:
             recv_frame(channel)  # nothing of a solution before the guard has measured all arms' so
         except FrameError:
@@ -179,6 +178,20 @@ def _serve(
         except BaseException as error:  # noqa: BLE001 - whatever a solution raises is its own failure
             page.write_error(_describe_error(error))
             page.report(order.call, control.RAISED, 0)
+
+
+def _call_nothing(page: control.ControlPage, side: "CudaSide", count: int) -> None:
+    """Call the smallest kernel as `_serve` calls a solution, a number of times."""
+    me = os.getpid()
+    for left in range(count, -1, -1):
+        if count:
+            os.kill(me, signal.SIGSTOP)
+        if left:
+            order = page.read_order()
+            side.before(order)
+            side.touch()
+            side.after(order)
+            page.report(order.call, control.DONE, 0)
 
 
 def _native_loop(

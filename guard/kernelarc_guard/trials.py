@@ -13,6 +13,7 @@ class Trials:
         self._place = place
         self._memory_bytes = memory_bytes
         self._given: dict[str, dict[str, int]] = {}
+        self._barred: dict[str, set[tuple[int, str]]] = {}
         self._known: dict[str, list[str] | ProblemError] = {}
 
     def notes(self, problem: Problem) -> list[str]:
@@ -27,6 +28,10 @@ class Trials:
         if isinstance(known, ProblemError):
             raise Refused(f"the problem cannot be graded: {known}")
         return known
+
+    def barred(self, problem: Problem) -> set[tuple[int, str]]:
+        """Return the kinds of values, by workload, that the reference is known not to bear; to add to."""
+        return self._barred.setdefault(problem.digest, set())
 
     def given(self, problem: Problem) -> dict[str, int]:
         """Return what is known, and is to be remembered, of how many outputs solutions gave."""

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from kernelarc_guard.window import (
     RunnerEnded,
     SelfWoken,
     Window,
+    WindowFault,
+    go_together,
     how_it_ended,
 )
 
@@ -45,8 +48,12 @@ class _Ward:
     window: Window
     blank: bool = True
     """Has nobody's solution been given to it yet?"""
+    resting: bool = False
+    """Does a blank one stand still until it is used?"""
     slot: int = -1
     cores: frozenset[int] = frozenset()
+    starting: frozenset[int] = frozenset()
+    """Where it gets ready, until its first window of its own; empty: on its cores."""
     called: bool = False
     """Did its first window begin?"""
     noted: bool = field(default=False)
@@ -97,7 +104,7 @@ class Warden:
         return {"runner": label}
 
     def use(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Give a runner its slot, a scratch folder there and its cores.
+        """Give a runner its slot, a scratch folder there and its cores, the first ones apart.
 
         A descriptor that comes along is an archive of what its solution left elsewhere.
         """
@@ -110,10 +117,18 @@ class Warden:
         if ended is not None:
             return {"fault": "ended", "how": how_it_ended(ended.si_code, ended.si_status)}
         ward.blank, ward.slot, ward.cores = False, frame["slot"], frozenset(frame["cores"])
-        # That `_seal` let it go on is no sign of anything.
+        ward.starting = frozenset(frame["starting"])
+        os.kill(pid, signal.SIGCONT)
+        # That it was let go on, here or by `_seal`, is no sign of anything.
         os.waitid(os.P_PID, pid, os.WCONTINUED | os.WNOHANG)
-        self._pin(ward)
+        self._pin(ward, ward.starting or ward.cores)
         return {"scratch": str(scratch.make(str(frame["runner"])))}
+
+    def rest(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Let runners that are nobody's stand still from the next seal on: they have opened the device."""
+        for label in frame["runners"]:
+            self._wards[label].resting = True
+        return {}
 
     def wait(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Wait until a runner has loaded its solution and stopped."""
@@ -126,23 +141,38 @@ class Warden:
         ward = self._wards[label]
 
         def window() -> dict[str, Any]:
-            self._place(ward)
-            ward.window.check_still()
-            early = [] if ward.called else self._strangers(label)
-            ward.called = True
-            elapsed = ward.window.go(frame["seconds"])
-            strangers = self._strangers(label)
-            answer: dict[str, Any] = {"ns": elapsed, "cpu_ns": ward.window.cpu_ns}
-            if early:
-                answer["early"] = len(early)
-            if strangers:
-                answer["strangers"] = len(strangers)
-            bound = _THREADS_FACTOR * len(ward.cores) * elapsed + _THREADS_SLACK_NS
-            if ward.window.cpu_ns > bound:
-                answer["threads"] = len(ward.cores)
-            return answer
+            early = 0
+            if frame.get("empty"):  # nothing of a solution is there yet
+                ward.window.check_still()
+            else:
+                if ward.starting:
+                    ward.starting = frozenset()
+                    self._pin(ward, ward.cores)
+                early = self._ready(label)
+            return self._answer(label, ward.window.go(frame["seconds"]), early)
 
         return self._told(window)
+
+    def resume(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Let a runner go on that had only empty windows so far; `wait` waits for its next stop."""
+        with suppress(ProcessLookupError):
+            os.kill(self._wards[frame["runner"]].window.pid, signal.SIGCONT)
+        return {}
+
+    def together(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Execute a window of several runners at once, which nothing times: `answers` as of `go`."""
+        labels = frame["runners"]
+
+        def windows() -> dict[str, Any]:
+            answers = {one: self._told(partial(self._ready_to_go, one)) for one in labels}
+            going = [label for label in labels if "fault" not in answers[label]]
+            ends = go_together([self._wards[one].window for one in going], frame["seconds"])
+            for label, end in zip(going, ends, strict=True):
+                early = answers[label]["early"]
+                answers[label] = self._told(partial(self._ended, label, end, early))
+            return {"answers": [answers[label] for label in labels]}
+
+        return self._told(windows)
 
     def open(self, frame: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """Open a stopped runner's memory and table of mappings, for the guard to read."""
@@ -196,6 +226,36 @@ class Warden:
             scratch.clear()
         return {"left": left}
 
+    def _ready(self, label: int) -> int:
+        """See that a window can begin; return how many processes were there before the first one."""
+        ward = self._wards[label]
+        self._place(ward)
+        ward.window.check_still()
+        early = [] if ward.called else self._strangers(label)
+        ward.called = True
+        return len(early)
+
+    def _ready_to_go(self, label: int) -> dict[str, Any]:
+        return {"early": self._ready(label)}
+
+    def _ended(self, label: int, end: int | WindowFault, early: int) -> dict[str, Any]:
+        if not isinstance(end, int):
+            raise end
+        return self._answer(label, end, early)
+
+    def _answer(self, label: int, elapsed: int, early: int) -> dict[str, Any]:
+        """Return what is told of a window that has ended."""
+        ward, strangers = self._wards[label], self._strangers(label)
+        answer: dict[str, Any] = {"ns": elapsed, "cpu_ns": ward.window.cpu_ns}
+        if early:
+            answer["early"] = early
+        if strangers:
+            answer["strangers"] = len(strangers)
+        bound = _THREADS_FACTOR * len(ward.cores) * elapsed + _THREADS_SLACK_NS
+        if ward.window.cpu_ns > bound:
+            answer["threads"] = len(ward.cores)
+        return answer
+
     def _pids(self) -> set[int]:
         return {ward.window.pid for ward in self._wards.values()}
 
@@ -205,18 +265,18 @@ class Warden:
     def _place(self, ward: _Ward) -> None:
         """Put a runner back on its cores where it can have left them."""
         if not seccomp.supported():
-            self._pin(ward)
+            self._pin(ward, ward.starting or ward.cores)
 
-    def _pin(self, ward: _Ward) -> None:
+    def _pin(self, ward: _Ward, cores: frozenset[int]) -> None:
         for thread in ward.window.threads():
             with suppress(ProcessLookupError):
-                os.sched_setaffinity(int(thread), ward.cores)
+                os.sched_setaffinity(int(thread), cores)
 
     def _seal(self) -> None:
         """Stop all that is there, but those that run no solution yet and may be opening a device."""
         self._census.freeze()
         for ward in self._wards.values():
-            if ward.blank:
+            if ward.blank and not ward.resting:
                 with suppress(ProcessLookupError):
                     os.kill(ward.window.pid, signal.SIGCONT)
 

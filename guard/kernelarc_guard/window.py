@@ -9,7 +9,7 @@ again) and that its CPU clock stood still.
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -41,6 +41,9 @@ class DeadlinePassed(Exception):
 
 class SelfWoken(Exception):
     """The runner ran while it had to stand still."""
+
+
+WindowFault = RunnerEnded | DeadlinePassed | SelfWoken
 
 
 def _nothing() -> None:
@@ -98,10 +101,14 @@ class Window:
                 pause = min(limit, clock() + _LOOK_NS)
         end = clock()
         self.seal()
+        self._sealed(seen, before)
+        return end - begin
+
+    def _sealed(self, seen: os.waitid_result, before: int) -> None:
+        """Note how a window ended; raises RunnerEnded where that was not with a stop."""
         self._settle(seen)
         self._rest()
         self.cpu_ns = self._cpu_at_stop - before
-        return end - begin
 
     def strike(self) -> None:
         """Kill the runner with its process group; it stays to be reaped."""
@@ -155,6 +162,46 @@ class Window:
     def _cpu_ns(self) -> int:
         # The kernel's id of another process's CPU clock: clock_getcpuclockid(3).
         return time.clock_gettime_ns((~self.pid << 3) | 2)
+
+
+def go_together(windows: Sequence[Window], seconds: float) -> list[int | WindowFault]:
+    """Wake several runners at once and wait until all have stopped.
+
+    Returns for each the nanoseconds until then, or what went wrong with it. Nothing is timed so.
+    """
+    if not windows:
+        return []
+    first = windows[0]
+    befores = [one._cpu_at_stop for one in windows]
+    begin = first.clock()
+    limit = begin + int(seconds * 1e9)
+    for one in windows:
+        os.kill(one.pid, signal.SIGCONT)
+    seen: dict[int, os.waitid_result] = {}
+    took: dict[int, int] = {}
+    look_at = begin + _LOOK_NS
+    while len(seen) < len(windows) and first.clock() <= limit:
+        for index, one in enumerate(windows):
+            if index not in seen:
+                stop = os.waitid(os.P_PID, one.pid, _STOP_OR_END)
+                if stop is not None:
+                    seen[index], took[index] = stop, first.clock() - begin
+        if first.clock() > look_at:
+            first.look()
+            look_at = first.clock() + _LOOK_NS
+    first.seal()
+    ends: list[int | WindowFault] = []
+    for index, (one, before) in enumerate(zip(windows, befores, strict=True)):
+        if index not in seen:
+            ends.append(DeadlinePassed(f"no stop within {seconds:g} s"))
+            continue
+        try:
+            one._sealed(seen[index], before)
+        except RunnerEnded as ended:
+            ends.append(ended)
+        else:
+            ends.append(took[index])
+    return ends
 
 
 def _runnable(pid: int, tid: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kernelarc_guard.apart import ROUNDS, contradiction
+from kernelarc_guard.apart import ROUNDS, contradiction, settled
 from kernelarc_guard.decide import (
     Calibration,
     Decision,
@@ -72,9 +72,20 @@ def recheck(
         return [*findings, f"its pairs have no value: {error}"]
     outcome, reason = ("ACCEPT", "gain_not_confirmed") if denied else (again.outcome, again.reason)
     findings += _verdict_findings(result, outcome, reason)
-    if result.verdict == "KEEP" and len(result.apart) != ROUNDS:
-        findings.append(f"a KEEP takes {ROUNDS} rounds with the arms in separate lifetimes")
+    if result.verdict == "KEEP":
+        findings += _round_findings(result, again, weights)
     return findings
+
+
+def _round_findings(result: Result, decision: Decision, weights: Sequence[float]) -> list[str]:
+    """Say where a KEEP lacks rounds: it has all, or as many as settle that no other can deny it."""
+    rounds = [pair_value(blocks_of(pair), weights) for pair in result.apart]
+    if len(rounds) == ROUNDS or (rounds and settled(rounds, decision)):
+        return []
+    return [
+        f"a KEEP takes {ROUNDS} rounds with the arms in separate lifetimes, or fewer where one has "
+        "reached the gain's lower bound"
+    ]
 
 
 def _difference(again: Decision, recorded: Decision) -> str:

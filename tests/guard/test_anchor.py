@@ -62,7 +62,7 @@ def test_a_confirmation_measures_both_arms_beside_the_anchor(guard: Guard) -> No
     assert [len(calls) for calls in block.anchor] == [len(calls) for calls in block.record]
     triples = [[(b.record, b.candidate, b.anchor) for b in pair.blocks] for pair in result.pairs]
     assert anchored(triples, [1.0, 1.0]) == result.anchored
-    assert len(result.apart) == ROUNDS
+    assert 1 <= len(result.apart) <= ROUNDS
 
 
 def test_without_an_anchor_the_record_is_it(guard: Guard) -> None:

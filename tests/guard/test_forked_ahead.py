@@ -66,6 +66,29 @@ def test_runners_forked_ahead_live_through_the_windows_of_others(lab: Laboratory
     assert not lab.notes
 
 
+def test_a_runner_that_rests_stands_still_beside_windows_and_works_once_it_is_used(
+    lab: Laboratory,
+) -> None:
+    before = set(descendants(lab.nursery.pid))
+    lab.nursery.fork_ahead(1, frozenset(), {})
+    (blank,) = set(descendants(lab.nursery.pid)) - before
+    assert lab.nursery.ahead == 1
+    lab.nursery.ask({"op": "rest", "runners": [1]}, 20.0)
+    own = lab.nursery._fork(frozenset(), {})  # beside the one that was forked ahead
+    lab.nursery._stock.appendleft(own)
+    first = lab.start(RIGHT, slot=0)
+    lab.call(first)
+    if find_sandbox().bubblewrap:  # elsewhere a seal stops nobody else
+        assert "State:\tT" in Path(f"/proc/{blank}/status").read_text()
+    second = lab.start(RIGHT, slot=1)
+    for _ in range(3):
+        lab.call(first)
+        lab.call(second)
+    first.close()
+    second.close()
+    assert not lab.notes
+
+
 def test_a_runner_forked_with_another_environment_is_not_taken(lab: Laboratory) -> None:
     lab.nursery.fork_ahead(1, frozenset(), {"FORKED_AHEAD": "yes"})
     source = "import os\nassert 'FORKED_AHEAD' not in os.environ\n" + RIGHT

@@ -29,7 +29,7 @@ class Windows:
         backend = SimpleNamespace(
             wants_ruler=lambda: True,
             start_ruler=lambda nursery, bench: SimpleNamespace(
-                wait_loaded=lambda: None, call=self._window
+                wait_loaded=lambda: None, call=self._window, empty_ns=100
             ),
             heed_ruler=self.heeded.append,
         )
@@ -57,9 +57,9 @@ class Windows:
             raise self._fault
 
 
-def test_a_rulers_windows_are_heeded_without_the_first() -> None:
+def test_what_a_rulers_windows_take_longer_is_heeded_without_the_first() -> None:
     seen = Windows([900, *range(148, 160)])
-    assert seen.heeded == [list(range(148, 148 + seen.pair_calls))]
+    assert seen.heeded == [list(range(48, 48 + seen.pair_calls))]
     assert not seen.notes
 
 
@@ -75,24 +75,31 @@ def test_a_candidates_fault_beside_a_ruler_is_the_candidates() -> None:
         Windows([900], pair=fault)
 
 
-def test_what_is_taken_off_is_what_rulers_have_beside_calls_less_the_smallest_kernel() -> None:
+def test_what_is_taken_off_is_a_runners_own_and_what_rulers_have_more_beside_calls() -> None:
     turns = Turns()
-    assert (turns.usual_ns, turns.taken_off_ns) == (None, 0)
-    turns.add_before(149_500)
-    assert turns.taken_off_ns == 148_760
-    for beside in (148_000, 148_200, 148_400):
-        turns.add_beside([beside - 1, beside, beside + 9_000])
-    assert turns.taken_off_ns == 147_460
-    turns.add_beside([190_000])
-    assert turns.taken_off_ns == 147_460
+    assert turns.usual_ns is None
+    assert turns.taken_off_ns(149_500) == 148_760
+    for longer in (300, 100, 200):
+        turns.add_beside([longer - 1, longer, longer + 9_000])
+    assert (turns.taken_off_ns(149_500), turns.taken_off_ns(148_500)) == (148_960, 147_960)
+    turns.add_beside([40_000])  # something else had a part in that
+    assert turns.taken_off_ns(149_500) == 148_960
+
+
+def test_a_runner_whose_empty_windows_are_unlike_all_others_is_noticed() -> None:
+    turns = Turns()
+    assert not turns.unlike(149_000)
+    for own in (148_400, 149_000, 149_600):
+        turns.add_before(own)
+    assert not turns.unlike(150_500)
+    assert turns.unlike(155_000) and turns.unlike(143_000)
 
 
 def test_first_pairs_have_rulers_and_later_ones_seldom() -> None:
     turns = Turns()
-    turns.add_before(149_000)
     for _ in range(8):
         assert turns.wants_ruler()
-        turns.add_beside([148_500])
+        turns.add_beside([200])
     assert [turns.wants_ruler() for _ in range(8)].count(True) == 1
     turns.begin("another problem")
-    assert turns.wants_ruler() and turns.taken_off_ns == 149_000 - 740
+    assert turns.wants_ruler() and turns.taken_off_ns(149_000) == 149_000 - 740

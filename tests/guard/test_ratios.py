@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from kernelarc_guard.apart import contradiction
+from kernelarc_guard.apart import ROUNDS, contradiction, settled
 from kernelarc_guard.canary import alarm, exact_interval, most_hits, p_greater, p_two_sided
 from kernelarc_guard.decide import Calibration, Decision
 from kernelarc_guard.ratios import AnchoredBlock, anchored, ratio_of
@@ -102,6 +102,22 @@ def test_a_gain_that_stands_alone_or_cannot_be_resolved_is_not_contradicted() ->
     assert contradiction([5.1, 4.9, 5.3, 4.8, 5.0], proven(4.0), calibration()) is None
     assert contradiction([0.1, -0.2, 0.0, 0.3, -0.1], proven(4.0), calibration(sd=5.0)) is None
     assert contradiction([-9.0, 9.0, -8.0, 8.0, 1.0], proven(4.0), calibration()) is None
+
+
+@given(st.lists(st.floats(-30, 30), min_size=1, max_size=ROUNDS), st.integers(0, ROUNDS - 1))
+def test_rounds_end_only_where_no_further_one_could_contradict(
+    values: list[float], which: int
+) -> None:
+    values[which % len(values)] = abs(values[which % len(values)]) + 4.0
+    assert settled(values, proven(lower=4.0))
+    assert contradiction(values, proven(lower=4.0), calibration(sd=0.05)) is None
+
+
+def test_rounds_go_on_while_none_has_reached_the_bound() -> None:
+    assert not settled([], proven(4.0))
+    assert not settled([3.9, -2.0, 3.0, 1.0], proven(4.0))
+    assert settled([3.9, -2.0, 3.0, 1.0, 0.0], proven(4.0))
+    assert settled([3.9, 4.0], proven(4.0))
 
 
 @given(st.lists(st.floats(-5, 5).filter(bool), min_size=4, max_size=14, unique_by=abs))

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernelarc_guard.window import DeadlinePassed, RunnerEnded, SelfWoken, Window
+from kernelarc_guard.window import (
+    DeadlinePassed,
+    RunnerEnded,
+    SelfWoken,
+    Window,
+    go_together,
+)
 
 STOP = (
     "import os, signal, sys, time\nme = os.getpid()\nstop = lambda: os.kill(me, signal.SIGSTOP)\n"
@@ -101,3 +107,28 @@ def test_a_call_that_does_not_end_passes_its_deadline(start: Start) -> None:
         window.go(0.2)
     window.kill()
     assert window.ended
+
+
+def test_runners_woken_together_are_waited_for_together_and_each_has_its_own_end(
+    start: Start,
+) -> None:
+    windows = [start(script) for script in (BUSY, EXIT, FOREVER, BUSY)]
+    begin = time.perf_counter()
+    first, ended, late, second = go_together(windows, 1.0)
+    assert time.perf_counter() - begin >= 1.0
+    assert isinstance(first, int) and isinstance(second, int) and min(first, second) >= 20e6
+    assert isinstance(ended, RunnerEnded) and "status 3" in str(ended)
+    assert isinstance(late, DeadlinePassed)
+    windows[0].check_still()
+    assert windows[3].go(5) >= 20e6
+
+
+def test_the_seal_of_runners_woken_together_is_after_the_last(start: Start) -> None:
+    windows = [start(BUSY), start(BUSY)]
+    sealed: list[int] = []
+    windows[0].seal = lambda: sealed.append(time.perf_counter_ns())
+    before = time.perf_counter_ns()
+    took = go_together(windows, 20.0)
+    assert len(sealed) == 1
+    assert all(isinstance(one, int) and sealed[0] - before >= one for one in took)
+    assert go_together([], 1.0) == []

@@ -10,7 +10,6 @@ shows (see docs/measurements/h200_windows.md).
 import os
 import time
 from collections.abc import Callable, Mapping
-from statistics import median
 from typing import Any, Final
 
 import torch
@@ -19,6 +18,7 @@ from kernelarc_guard import control
 from kernelarc_guard.arm import Arm, CallBlocks
 from kernelarc_guard.buffers import same_bits
 from kernelarc_guard.build import Built
+from kernelarc_guard.cores import starting_cores
 from kernelarc_guard.cuda import driver
 from kernelarc_guard.cuda.buffers import CudaBuffers
 from kernelarc_guard.cuda.draws import CudaDrawer
@@ -29,7 +29,8 @@ from kernelarc_guard.cuda.turns import Turns
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.frames import send_frame
-from kernelarc_guard.keeper import Nursery, NurseryLost
+from kernelarc_guard.keeper import Nursery, NurseryLost, Runner
+from kernelarc_guard.pairs import middle_mean
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.returned import scalar_tensor
 from kernelarc_guard.solution import Solution
@@ -42,10 +43,10 @@ _SLICE_NS: Final = 1_500_000
 """Of the time slice of 2 ms that a kernel of another context takes from the guard's work."""
 _BYTES_PER_NS: Final = 500
 """What the guard's own copies and evictions reach at the very least."""
-_WARM_WINDOWS: Final = 4
-_RULER_WINDOWS: Final = 8
-_UNUSUAL: Final = 1.25
-"""Times the usual: more than clocks do, less than one time slice of somebody else."""
+_WARM_WINDOWS: Final = 2
+_EMPTY_WINDOWS: Final = 16
+"""Windows around the smallest kernel before anything of a solution is loaded."""
+_START_SECONDS: Final = 15.0
 _LEAST_NS: Final = 100
 """No window is shorter than this, whatever is taken off."""
 _HELD_UP: Final = 3
@@ -88,6 +89,7 @@ class CudaArm(Arm):
         self._mapped = False
         self._ready = awake
         self._turns = turns
+        self.empty_ns = 0
         self._device = drawer.device
         self._held_up = 0
         self._kept_on = 0
@@ -136,6 +138,8 @@ class CudaArm(Arm):
         marks = control.marks(list(buffers.inputs), rewritten if self._versions else buffers.inputs)
         flags = hold * control.HOLD | renew * control.RENEW | queued * control.QUEUE
         self._page.order(control.Order(self._call, control.RUN, workload, marks, flags))
+        # Nothing of the guard's is under way when the runner launches: its context has had its turn on the
+        # device, and waits, when the window begins.
         torch.cuda.synchronize(self._device)
 
     def finish(self) -> int:
@@ -152,12 +156,32 @@ class CudaArm(Arm):
                 self._drawer.evict()
             torch.cuda.synchronize(self._device)
             elapsed = self._go(workload)
+        return self._checked(workload, draw, elapsed)
+
+    def _checked(self, workload: int, draw: Draw, elapsed: int) -> int:
+        """Check what a call left that took so long; return that."""
+        buffers = self._buffers[workload]
         self._seal.take(buffers)
         self._check_page(workload)
         self._check_memory(workload, buffers, draw)
         if self._drawer.thrifty:
             buffers.forget()
         return elapsed
+
+    def get_set(self, workload: int, draw: Draw) -> Runner:
+        """Prepare a first call that is made beside other arms' ones; return the runner to wake."""
+        self._order(workload, draw, evict=False, hold=False, renew=False)
+        if self._queued:
+            raise RuntimeError("only calls that are not queued can be made side by side")
+        self._buffers[workload].deliver()
+        torch.cuda.synchronize(self._device)
+        return self._runner
+
+    def went(self, answer: dict[str, Any]) -> int:
+        """Take what the warden said of such a call and check what it left; return its nanoseconds."""
+        workload, draw, _ = self._asked
+        elapsed = self._took(answer, self._deadline(workload), workload)
+        return self._checked(workload, draw, elapsed)
 
     def outputs(self, workload: int) -> dict[str, torch.Tensor]:
         """Return copies of the last call's outputs; raises SolutionFault on a breach of the contract.
@@ -203,45 +227,68 @@ class CudaArm(Arm):
     def _load(self, setup: dict[str, Any], control_fd: int) -> None:
         """Give the runner what it needs; where calls are timed, two of them start side by side."""
         self._runner.wait_opened()
-        windows = 0 if self._awake else _WARM_WINDOWS + _RULER_WINDOWS
+        windows = 0 if self._awake else _WARM_WINDOWS + _EMPTY_WINDOWS
         self._send(setup | {"empty_windows": windows}, control_fd)
         if self._awake:
             self.wait_loaded()
 
     def wait_mapped(self) -> None:
-        """Wait until the runner has mapped its buffers; Refused where it could not."""
-        if not self._mapped:
-            self._runner.say_after("queued", "could not map its buffers")
-            self._mapped = True
+        """Wait until the runner has mapped its buffers and stands still; Refused where it could not.
+
+        No window of another runner may begin earlier: its end would stop this one anywhere.
+        """
+        if self._mapped:
+            return
+        self._mapped = True
+        self._runner.say_after("mapped", "could not map its buffers")
+        if not self._awake:
+            try:
+                self._refuse(self._runner.wait(_START_SECONDS), "it did not stop")
+            except (SolutionFault, NurseryLost) as fault:
+                raise Refused(f"a runner did not get ready: {fault}") from None
 
     def get_ready(self) -> None:
         """Learn what the two contexts need to take turns, before anything of a solution runs.
 
-        Refused where it is far more than usual: then somebody else is at work on the device.
+        Calls of the smallest kernel are made as those of the solution will be; nothing that ever ran
+        a solution may be alive. Refused where they are unlike those of others: then somebody else
+        is at work on the device.
         """
         self.wait_mapped()
         if self._ready:
             return
         self._ready = True
-        taken = []
         try:
-            for _ in range(_WARM_WINDOWS + _RULER_WINDOWS):
-                self._call += 1
-                taken.append(self._window(0, lambda: None, 0, evict=True))
-        except SolutionFault as fault:
-            raise Refused(f"an empty window failed: {fault.detail}") from None
-        empty = int(median(taken[_WARM_WINDOWS:]))
-        usual = self._turns.usual_ns or empty
-        if empty > usual * _UNUSUAL:
+            taken = [self._empty_window() for _ in range(_WARM_WINDOWS + _EMPTY_WINDOWS)]
+        except (SolutionFault, NurseryLost) as fault:
+            raise Refused(f"an empty window failed: {fault}") from None
+        empty = round(middle_mean(taken[_WARM_WINDOWS:]))
+        if self._turns.unlike(empty):
+            usual = self._turns.usual_ns or 0
             raise Refused(
                 f"an empty window takes {empty / 1e3:.1f} us where it took {usual / 1e3:.1f} us"
                 " before: something else is at work on the device"
             )
+        self.empty_ns = empty
         self._turns.add_before(empty)
+
+    def _empty_window(self) -> int:
+        """Return the nanoseconds of a window around the smallest kernel; raises SolutionFault."""
+        self._call += 1
+        self._page.order(control.Order(self._call, control.RUN, 0, flags=control.QUEUE))
+        answer = self._runner.go(_BLOCKED_SECONDS, empty=True)
+        self._refuse(answer, "it did not launch the smallest kernel")
+        taken = self._window(0, lambda: None, 0, evict=True)
+        self._check_page(0)
+        return taken
+
+    def _starting_cores(self, threads: int, slot: int) -> frozenset[int]:
+        """Return cores of its own: all arms of a pair get ready at once."""
+        return starting_cores(threads, slot)
 
     def _taken_off(self) -> int:
         """Return the nanoseconds of a window that are no kernel's."""
-        return self._turns.taken_off_ns
+        return self._turns.taken_off_ns(self.empty_ns)
 
     def begin_loading(self) -> None:
         """Let the runner load the solution; raises SolutionFault."""
@@ -250,7 +297,9 @@ class CudaArm(Arm):
             self._loading = True
             try:
                 send_frame(self._runner.channel, {"load": True})
-            except OSError as error:
+                if not self._awake:
+                    self._runner.resume()
+            except (OSError, NurseryLost) as error:
                 raise SolutionFault(
                     "crashed", f"while loading, {self._told(str(error))}"
                 ) from error
@@ -364,8 +413,7 @@ class CudaArm(Arm):
 
     def _new_buffers(self) -> None:
         assert isinstance(self._drawer, CudaDrawer)
-        for workload in self._drawer.indices:
-            self._buffers.append(self._drawer.on_device(workload))
+        self._buffers += self._drawer.of_an_arm()
 
     def _descriptors(self) -> list[int]:
         return [os.dup(self._flags_fd), *(fd for one in self._buffers for fd in one.export())]
@@ -383,6 +431,7 @@ class CudaArm(Arm):
 
     def _release(self) -> None:
         super()._release()
+        torch.cuda.synchronize(self._device)  # a call that was begun may still be being prepared
         self._flags.close()
         os.close(self._flags_fd)
         for one in self._buffers:

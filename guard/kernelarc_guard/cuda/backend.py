@@ -44,6 +44,8 @@ _CALLS: Final = 40
 processes differ by stays."""
 _LEAST_CALLS: Final = 3
 _BUILD_SECONDS: Final = 60.0
+_CONTEXT_BYTES: Final = 1 << 30
+"""More than a context takes."""
 _KEPT_BYTES: Final = 1 << 20
 """More than this between requests is a request's, not the guard's own."""
 
@@ -169,9 +171,9 @@ class CudaBackend:
             environment=self._connections,
         )
 
-    def heed_ruler(self, taken: list[int]) -> None:
+    def heed_ruler(self, longer: list[int]) -> None:
         """Take the median of its last runs off windows."""
-        self._turns.add_beside(taken)
+        self._turns.add_beside(longer)
 
     def suit(self, solutions: Iterable[Solution], schedule: Schedule, workloads: int) -> Schedule:
         """Open contexts as these solutions need them; time fewer calls of each of many workloads."""
@@ -185,7 +187,9 @@ class CudaBackend:
     def fork_ahead(self, nursery: Nursery, count: int, threads: int) -> None:
         """Let runners open their contexts, where there is memory for them."""
         free, total = driver.free_bytes()
-        if free > total // 4:
+        room = (free - total // 4) // _CONTEXT_BYTES
+        if room > 0:
+            count = min(count, nursery.ahead + room)
             nursery.fork_ahead(count, other_cores(threads), self._connections)
 
     def wait_ahead(self, nursery: Nursery) -> None:

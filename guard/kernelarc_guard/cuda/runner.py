@@ -35,6 +35,8 @@ class CudaSide:
         left = iter(fds)
         self._memory: list[Allocation] = []
         self.sets = [self._map(left, described) for described in sets]
+        self.touch()  # its kernel is loaded here: behind a wait that would never end
+        self.wait()
         self._outputs = [[one[name] for name in d["outputs"]] for one, d in
                          zip(self.sets, sets, strict=True)]  # fmt: skip
 
@@ -72,14 +74,9 @@ class CudaSide:
         else:
             self.wait()
 
-    def queue_empty(self, count: int) -> None:
-        """Launch the smallest kernel `count` times, each behind a go of its own, from 1 on."""
-        self._word.fill_(1)  # its kernel is loaded here: behind a wait that would never end
-        self.wait()
-        for call in range(1, count + 1):
-            driver.call("cuStreamWaitValue32_v2", None, self._flags.go_at, call, driver.WAIT_GEQ)
-            self._word.fill_(1)
-            driver.call("cuStreamWriteValue32_v2", None, self._flags.done_at, call, 0)
+    def touch(self) -> None:
+        """Launch the smallest kernel."""
+        self._word.fill_(1)
 
     def wait(self) -> None:
         """Wait for the device; raises what went wrong on it."""

@@ -11,16 +11,17 @@ _FEW: Final = 8
 _EVERY: Final = 8
 """With so few rulers known every pair has one, later one in so many."""
 _UNLIKE_NS: Final = 5_000
-"""More than this from what runners have that just started is no change of contexts."""
+"""What differs by more than this is no change of contexts."""
 
 
 class Turns:
-    """What windows around the smallest kernel took in the last runners; medians, nanoseconds."""
+    """What windows around the smallest kernel took in the last runners; nanoseconds."""
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self._before: deque[int] = deque(maxlen=_REMEMBERED)
         self._beside: deque[int] = deque(maxlen=_REMEMBERED)
+        """How much longer than in the same runner before."""
         self._pairs = 0
         self._problem = ""
 
@@ -35,30 +36,34 @@ class Turns:
         """Return what they take in a runner that has just started, None before the first."""
         return int(median(self._before)) if self._before else None
 
-    @property
-    def taken_off_ns(self) -> int:
-        """Return what is taken off a window to leave what its kernels take.
+    def taken_off_ns(self, own: int) -> int:
+        """Return what is taken off a runner's window to leave what its kernels take.
 
-        That is one number for all runners: what their own calls differ by does not show in their
-        empty windows. Those of runners that have just started are longer, by up to 2 us, than
-        those between calls (docs/measurements/h200_agreement.md); they only do where none of the
-        others was measured.
+        `own` is what they took in this runner before anything of a solution was loaded: from one
+        context to another that differs by a microsecond, and stays what it is in each
+        (docs/measurements/h200_verdict.md). What windows between calls take beyond that is known
+        from rulers.
         """
-        known = self._beside or self._before
-        return int(median(known)) - _SMALLEST_NS if known else 0
+        later = int(median(self._beside)) if self._beside else 0
+        return own + later - _SMALLEST_NS
 
     def add_before(self, taken: int) -> None:
         """Take note of what they took in a runner that has just started."""
         self._before.append(taken)
 
-    def add_beside(self, taken: list[int]) -> None:
-        """Take note of what they took in a ruler, between the calls of a pair.
+    def unlike(self, own: int) -> bool:
+        """Say whether what a runner's took is no mere change of contexts."""
+        usual = self.usual_ns
+        return usual is not None and abs(own - usual) > _UNLIKE_NS
 
-        What is unlike that of runners that have just started is left out: somebody else had a part
-        in it, and what is taken off must not be in a candidate's hands.
+    def add_beside(self, longer: list[int]) -> None:
+        """Take note of how much longer they took in a ruler, between the calls of a pair, than before.
+
+        What is unlike that is left out: somebody else had a part in it, and what is taken off must
+        not be in a candidate's hands.
         """
-        seen, usual = int(median(taken)), self.usual_ns
-        if usual is None or abs(seen - usual) <= _UNLIKE_NS:
+        seen = int(median(longer))
+        if abs(seen) <= _UNLIKE_NS:
             self._beside.append(seen)
 
     def wants_ruler(self) -> bool:
