@@ -120,11 +120,6 @@ class Bench:
         """Kill runners; their end is waited for where that is soon or their memory is needed."""
         self.dying.add(arms, at_once=self.drawer.thrifty)
 
-    def close(self) -> None:
-        """Leave no killed runner and no buffers behind."""
-        self.dying.bury()
-        self.drawer.drop_ahead()
-
     def be_quiet(self, nursery: Nursery) -> None:
         """Wait until no runner is on its way to the device any more: what is timed would show it."""
         self.backend.wait_ahead(nursery)

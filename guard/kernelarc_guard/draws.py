@@ -194,12 +194,6 @@ class Drawer:
         }
         return BufferSet(self._samples[workload], specs)
 
-    def make_ahead(self, arms: int) -> None:
-        """Make buffers of arms that are still to come, where that takes long and there is room."""
-
-    def drop_ahead(self) -> None:
-        """Give back what `make_ahead` made and nobody took."""
-
     def elements(self, workload: int) -> int:
         """Return the number of input elements, a measure of size."""
         return sum(tensor.numel() for tensor in self._samples[workload].values())

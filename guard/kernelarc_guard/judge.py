@@ -181,7 +181,7 @@ class _Case:
                 self._measure()
             finally:
                 for bench in self._benches:
-                    bench.close()
+                    bench.dying.bury()
             lease.ends()
 
     def _measure(self) -> None:

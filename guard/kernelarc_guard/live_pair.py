@@ -78,7 +78,6 @@ class LivePair:
             self._nursery.begin_together(runners, bench.schedule.start_seconds)
             self.check()
             bench.answer(workload, draw)  # while they work
-            bench.drawer.make_ahead(len(runners))
             answers = self._nursery.finish_together(runners)
         except NurseryLost as lost:
             raise CandidateFault("crashed", f"it took its sandbox down: {lost}", workload) from None

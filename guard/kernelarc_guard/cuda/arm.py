@@ -413,7 +413,8 @@ class CudaArm(Arm):
 
     def _new_buffers(self) -> None:
         assert isinstance(self._drawer, CudaDrawer)
-        self._buffers += self._drawer.of_an_arm()
+        for workload in self._drawer.indices:
+            self._buffers.append(self._drawer.on_device(workload))
 
     def _descriptors(self) -> list[int]:
         return [os.dup(self._flags_fd), *(fd for one in self._buffers for fd in one.export())]
