@@ -19,6 +19,7 @@ from kernelarc_mcp.host.onlookers import ONLOOKER
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.lens_views import LensCreditView
+from kernelarc_mcp.noise import calibration_view
 from kernelarc_mcp.report import (
     AgentReport,
     BaselineReport,
@@ -131,7 +132,7 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
         agents=[agent_report(state, agent) for agent in state.agents.values()],
         lenses=lens_credit(state),
         baselines=baseline_reports(state),
-        calibration=campaign_calibration(state, campaign.journal.now()),
+        calibration=_calibration(campaign, state),
         canaries=canaries_view(state),
         quarantined=state.quarantined,
         suspect="" if state.suspect is None else state.suspect.reason,
@@ -144,6 +145,13 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
         conclusions=memory.conclusions,
         conclusions_stored=memory.stored,
     )
+
+
+def _calibration(campaign: Campaign, state: CampaignState) -> CalibrationView | None:
+    """Return the calibration; of a search that has ended without what matters for judging on."""
+    if state.calibration is not None and not state.unsettled and state.used >= state.total:
+        return calibration_view(state.calibration, "", datetime.fromisoformat(state.calibration.at))
+    return campaign_calibration(state, campaign.journal.now())
 
 
 def _roofline(campaign: Campaign, state: CampaignState) -> RooflineView:

@@ -1,5 +1,6 @@
 """What a report says of the device, and the commands that repeat it."""
 
+from kernelarc_mcp.noise import rulers_line
 from kernelarc_mcp.reporting.document import Document
 
 
@@ -15,6 +16,13 @@ def device_lines(document: Document) -> list[tuple[str, str]]:
         lines.append(("Temperature", f"{device.temperature_c:.0f} °C, median"))
     if device.toolchain:
         lines.append(("Toolchain", device.toolchain))
+    if device.device.startswith("cuda") and "GPU " not in device.toolchain:
+        lines.append(
+            ("GPU", "its name is not among this campaign's rows; the rulers tell its kind")
+        )
+    if document.calibration is not None and document.calibration.rulers is not None:
+        said = f"{rulers_line(document.calibration.rulers)} (measured with the calibration)"
+        lines.append(("At best", said))
     for word, count in device.held_down.items():
         lines.append(("Clocks held down", f"{word}, after {count} of {device.blocks} blocks"))
     if device.others:
@@ -29,11 +37,17 @@ def device_lines(document: Document) -> list[tuple[str, str]]:
 
 def commands(document: Document) -> list[tuple[str, str]]:
     """Return commands with what they do, for somebody who has the campaign's directory as DIR."""
-    found = [("kernelarc-mcp verify DIR", "compute every counter and verdict again")]
+    found = [
+        (f"pip install kernelarc-mcp=={document.version}", "and its extra `guard`, for judging"),
+        ("kernelarc-mcp verify DIR", "compute every counter and verdict again; needs no device"),
+    ]
     if document.record.agent is not None:
         record = document.record.submission
         found += [
-            (f"kernelarc-mcp reproduce DIR {record}", "judge the record again on this machine"),
+            (
+                f"kernelarc-mcp reproduce DIR {record}",
+                "judge the record again, on a device of this kind",
+            ),
             ("kernelarc-mcp export DIR --to folder --out PATH", "the kernel, its test and README"),
             ("kernelarc-mcp score DIR", "how far it is from what the device can do"),
         ]

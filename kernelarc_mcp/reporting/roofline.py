@@ -91,5 +91,5 @@ def _scatter(points: list[tuple[Dot, tuple[float, float]]]) -> list[Options]:
 
 
 def _label(dot: Dot) -> str:
-    share = "" if dot.of_bound is None else f", {dot.of_bound:.0%} of its bound"
+    share = "" if dot.of_bound is None else f", {100 * dot.of_bound:.3g} % of its bound"
     return f"{dot.submission}{share}"

@@ -109,7 +109,7 @@ def _templates() -> Environment:
         "times": lambda value: "" if value is None else f"{value:.3f}x",
         "number": lambda value: "" if value is None else f"{value:.4g}",
         "giga": lambda value: f"{value / 1e9:.4g}",
-        "share": lambda value: "unknown" if value is None else f"{value:.1%}",
+        "share": lambda value: "unknown" if value is None else f"{100 * value:.3g} %",
         "spread": _spread,
         "moment": _moment,
         "axes": axes_of,

@@ -108,7 +108,7 @@ def _words(dots: Sequence[Dot], bound: float | None, held: Sequence[str]) -> str
     if bound is None or last.of_bound is None:
         return f"{said}; what the device needs at least is not known."
     by = "/".join(sorted(set(held)))
-    return f"{said}: {last.of_bound:.0%} of the bound, {bound:.4g} us by {by}."
+    return f"{said}: {100 * last.of_bound:.3g} % of the bound, {bound:.4g} us by {by}."
 
 
 def _nothing(work: Sequence[WorkCount], why: str) -> RooflineView:

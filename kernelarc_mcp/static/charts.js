@@ -48,19 +48,20 @@ function workloadChart(glance) {
     series: [{ name: "record over the seed", type: "bar", itemStyle: { color: PALETTE[0] }, data: ratios }] });
 }
 
+// A lane for each agent, attempts from left to right, an arrow from what each stood on.
 function lineageChart(glance) {
   const agents = glance.agents.map((one) => one.agent);
-  const rows = [...glance.stream.rows].reverse();
-  const place = new Map(rows.map((row, index) => [row.submission, index]));
-  const lane = (row) => agents.indexOf(row.agent);
-  const nodes = rows.map((row, index) => ({ name: row.submission, x: index * 40, y: lane(row) * 60, symbolSize: row.verdict === "KEEP" ? 18 : 10,
-    itemStyle: { color: agentColour(agents, row.agent), borderColor: "#888", borderWidth: row.draft ? 3 : 0,
-      opacity: row.verdict === "KEEP" || row.verdict === "ACCEPT" ? 1 : 0.55 },
-    label: { show: rows.length <= 40 || row.verdict === "KEEP", position: "bottom" },
-    tooltip: { formatter: () => `${row.submission} ${row.verdict || row.state}, stood on ${row.parent}` } }));
-  const links = rows.filter((row) => place.has(row.parent)).map((row) => ({ source: row.parent, target: row.submission }));
-  show("lineage", { legend: { show: false }, series: [{ type: "graph", layout: "none", roam: true, edgeSymbol: ["none", "arrow"],
-    edgeSymbolSize: 6, lineStyle: { color: "#888", curveness: 0.15 }, data: nodes, links }] });
+  const place = new Map(glance.stream.rows.map((row) => [row.submission, [row.number, row.agent]]));
+  const standing = (row) => row.verdict === "KEEP" || row.verdict === "ACCEPT";
+  const nodes = glance.stream.rows.map((row) => ({ value: place.get(row.submission), symbolSize: row.verdict === "KEEP" ? 18 : 10,
+    name: `${row.submission} ${row.verdict || row.state}, stood on ${row.parent}`,
+    itemStyle: { color: agentColour(agents, row.agent), borderColor: "#888", borderWidth: row.draft ? 3 : 0, opacity: standing(row) ? 1 : 0.55 },
+    label: { show: row.verdict === "KEEP", position: "bottom", formatter: row.submission } }));
+  const links = glance.stream.rows.filter((row) => place.has(row.parent)).map((row) => ({ coords: [place.get(row.parent), place.get(row.submission)] }));
+  show("lineage", { legend: { show: false }, xAxis: { type: "value", name: "attempt", nameLocation: "middle", nameGap: 26, minInterval: 1, scale: true },
+    yAxis: { type: "category", data: agents, inverse: true },
+    series: [{ type: "lines", coordinateSystem: "cartesian2d", silent: true, symbol: ["none", "arrow"], symbolSize: 6, data: links,
+      lineStyle: { color: "#888", curveness: 0.2, width: 1 } }, { type: "scatter", data: nodes }] });
 }
 
 function draw(glance) {

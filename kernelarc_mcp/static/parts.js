@@ -92,7 +92,7 @@ function showCosts(costs) {
 function showRoofline(view) {
   table("dots", [["record"], ["agent"], ["attempt", "n"], ["us for all workloads", "n"], ["GB/s", "n"], ["matrix GFLOP/s", "n"], ["of its bound", "n"]],
     view.dots.map((dot) => [dot.submission + (dot.withdrawn ? " (withdrawn)" : ""), dot.agent, dot.at_attempt, micros(dot.microseconds),
-      rate(dot.bytes_per_second), view.operations === 0 ? "none" : rate(dot.operations_per_second), dot.of_bound == null ? "unknown" : `${(100 * dot.of_bound).toFixed(1)} %`]));
+      rate(dot.bytes_per_second), view.operations === 0 ? "none" : rate(dot.operations_per_second), dot.of_bound == null ? "unknown" : `${(100 * dot.of_bound).toPrecision(3)} %`]));
   $("roof").textContent = view.words;
   list("roof-notes", view.notes);
 }

@@ -10,6 +10,7 @@ from host_places import make_campaign, opened, planned, scripted_guard
 from http_door import Door, door
 from server_campaigns import Place
 
+from kernelarc_mcp.dashboard.stream import STREAM
 from kernelarc_mcp.host.host import Host
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright (extra `browser`)")
@@ -18,13 +19,15 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the PATH")
 MARKUP = "<img src=x onerror=alert(1)>"
 PATIENCE_MS = 90_000
+REFUSED = "def nothing_{}():\n    pass\n"
+"""No entry point: the gate refuses it at once."""
 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """Return a server of a campaign whose guard does what candidates say."""
     place = tmp_path_factory.mktemp("browser")
-    tokens = dict(make_campaign(place / "campaign"))
+    tokens = dict(make_campaign(place / "campaign", attempts=1000))
     with opened(place / "campaign") as host:
         tokens["viewer"] = host.issue_token("viewer", "viewer")
     with door(Place(place / "campaign", tokens), scripted_guard(place)) as found:
@@ -79,8 +82,10 @@ def test_the_page_shows_a_verdict_when_it_comes(here: Door, page: Any) -> None:
     sync_api.expect(news).to_contain_text(
         "Shown to be slower than the record.", timeout=PATIENCE_MS
     )
-    for place in ("by-attempt", "by-seconds", "lineage"):
+    for place in ("by-attempt", "by-seconds", "lineage", "roofline"):
         assert page.locator(f"#{place} canvas").count() == 1
+    assert "unknown, not zero" in page.locator("#cost-notes").inner_text()
+    assert page.get_by_role("button", name="Older").is_disabled()
 
 
 def test_who_has_no_token_is_asked_for_one(here: Door, page: Any) -> None:
@@ -89,6 +94,28 @@ def test_who_has_no_token_is_asked_for_one(here: Door, page: Any) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Agents").wait_for()
     assert not page.get_by_label("Token of this campaign").is_visible()
+
+
+def test_older_submissions_are_read_in_pages_and_stay_while_others_come(
+    here: Door, page: Any
+) -> None:
+    host = Host.open(here.place.folder)
+    try:
+        for number in range(STREAM):
+            host.submit("bob", source=REFUSED.format(number), summary=f"try {number}")
+    finally:
+        host.close()
+    page.goto(f"{here.base}/#token={here.place.tokens['viewer']}")
+    page.get_by_role("button", name="Older").click()
+    where = page.locator("#where")
+    sync_api.expect(where).to_contain_text("Attempts 1 to", timeout=PATIENCE_MS)
+    before = where.inner_text()
+    row = page.locator("#stream tbody tr").first.inner_text()
+    submit(here.place.folder, 900 + len(before), "wrong")
+    sync_api.expect(page.locator("#news")).to_contain_text("REVERT", timeout=PATIENCE_MS)
+    assert page.locator("#stream tbody tr").first.inner_text() == row
+    page.get_by_role("button", name="Newest").click()
+    assert page.locator("#stream tbody tr").first.inner_text() != row
 
 
 def test_the_page_has_no_serious_fault_of_accessibility(here: Door, page: Any) -> None:
