@@ -111,8 +111,8 @@ def left(options: argparse.Namespace) -> list[Task]:
     real = Counter(
         one.problem
         for path in _own(options, "real")
-        for one in read_recorded(path)
         if path.exists()
+        for one in read_recorded(path)
     )
     tasks = []
     for task in planned(options):
