@@ -8,7 +8,6 @@ from time import monotonic, sleep
 from typing import Final
 
 from filelock import FileLock
-from sqlite_utils import Database
 
 from kernelarc_mcp.host.absent import no_campaign
 from kernelarc_mcp.host.errors import CampaignError, StorageFault
@@ -16,6 +15,7 @@ from kernelarc_mcp.host.events import Row
 from kernelarc_mcp.host.schema import KNOWN, migrations
 from kernelarc_mcp.host.storage import AGAIN, NOTHING_STORED, explained, storage_faults
 from kernelarc_mcp.host.write_lock import Blocker, stopped_writer
+from kernelarc_memory.sqlite import Database
 
 FILE: Final = "campaign.db"
 BUSY_SECONDS: Final = 30.0

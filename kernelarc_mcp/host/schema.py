@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlite_utils import Database, Migrations
+from kernelarc_memory.sqlite import Database, Migrations
 
 migrations: Final = Migrations("kernelarc_campaign")
 

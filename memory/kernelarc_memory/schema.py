@@ -1,9 +1,7 @@
 """The tables of a memory file, as migrations."""
 
-from sqlite_utils import Database, Migrations
-from sqlite_utils.db import Table
-
 from kernelarc_memory.conclusion import microseconds
+from kernelarc_memory.sqlite import Database, Migrations, Table
 
 migrations = Migrations("kernelarc_memory")
 

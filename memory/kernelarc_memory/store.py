@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from filelock import FileLock
-from sqlite_utils import Database
 
 from kernelarc_memory.conclusion import (
     Kind,
@@ -27,6 +26,7 @@ from kernelarc_memory.retention import Retention
 from kernelarc_memory.schema import KNOWN, migrations
 from kernelarc_memory.search import candidates, stored_in_all
 from kernelarc_memory.select import select
+from kernelarc_memory.sqlite import Database
 
 _KINDS: Final[tuple[Kind, ...]] = ("win", "trap")
 _PAGES: Final = 100
