@@ -35,12 +35,23 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    folder, guard = tmp_path / "campaign", scripted_guard(tmp_path)
+    """Return a campaign of two agents."""
+    yield from serving(tmp_path, "ada", "bob")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Return a campaign for tests that spend a part of one agent's attempts."""
+    yield from serving(tmp_path_factory.mktemp("shared"), "ada", "bob", "eve")
+
+
+def serving(place: Path, *agents: str) -> Iterator[Running]:
+    folder, guard = place / "campaign", scripted_guard(place)
     settings = CampaignSettings(
         name="tuned",
         problem="rmsnorm",
-        agents=["ada", "bob"],
-        attempts=2 * ATTEMPTS,
+        agents=list(agents),
+        attempts=len(agents) * ATTEMPTS,
         r_draft=2,
     )
     problem = read_problem(data_dir("kernels") / "rmsnorm")
@@ -69,63 +80,68 @@ def test_two_tuners_spend_their_attempts_obey_and_draft(running: Running) -> Non
     assert all(row.drafts >= 1 for row in board.agents)
 
 
-def test_a_tuner_stops_after_the_attempts_it_was_given(running: Running) -> None:
-    arguments = ["--url", running.url, "--attempts", "1"]
-    status, out, errors = end(start("tuner.py", *arguments, KERNELARC_TOKEN=running.tokens["ada"]))
+def test_a_tuner_stops_after_the_attempts_it_was_given(shared: Running) -> None:
+    arguments = ["--url", shared.url, "--attempts", "1"]
+    status, out, errors = end(start("tuner.py", *arguments, KERNELARC_TOKEN=shared.tokens["ada"]))
     assert status == 0, errors
     assert out.splitlines()[-1] == "ada: 1 attempts made"
 
 
-def test_a_restarted_tuner_does_not_pay_for_its_first_steps_again(running: Running) -> None:
+def test_a_restarted_tuner_does_not_pay_for_its_first_steps_again(shared: Running) -> None:
     for number in range(2):
-        arguments = ["--url", running.url, "--attempts", "1"]
+        arguments = ["--url", shared.url, "--attempts", "1"]
         status, out, errors = end(
-            start("tuner.py", *arguments, KERNELARC_TOKEN=running.tokens["ada"])
+            start("tuner.py", *arguments, KERNELARC_TOKEN=shared.tokens["eve"])
         )
         assert status == 0, errors
         assert "duplicate" not in out
-        assert Host.open(running.folder).board("ada").attempts_used == number + 1
+        host = Host.open(shared.folder)
+        assert host.brief("eve").state.attempts_used == number + 1
+        host.close()
 
 
-def test_the_minimal_client_prints_verdict_and_next_step(running: Running, tmp_path: Path) -> None:
+def test_the_minimal_client_prints_verdict_and_next_step(shared: Running, tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.py"
     kernel.write_text("PLAN = 'broken'\n\n\ndef run(x, weight):\n    return x\n")
-    process = start("minimal.py", running.url, str(kernel), KERNELARC_TOKEN=running.tokens["bob"])
+    process = start("minimal.py", shared.url, str(kernel), KERNELARC_TOKEN=shared.tokens["bob"])
     status, out, errors = end(process)
     assert status == 0, errors
     assert "REJECT build_failed: kernel.py:1: expected something else." in out
     assert "submitting kernel.py, and waiting" in out
 
 
-def test_the_minimal_client_sends_either_binding_of_cpp(running: Running, tmp_path: Path) -> None:
+def test_the_minimal_client_sends_either_binding_of_cpp(shared: Running, tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.cpp"
-    for number, header in enumerate(("tvm/ffi/container/tensor.h", "dlpack/dlpack.h"), start=1):
+    for binding, header in (
+        ("tvm-ffi", "tvm/ffi/container/tensor.h"),
+        ("dlpack", "dlpack/dlpack.h"),
+    ):
         kernel.write_text(f"#include <{header}>\n// PLAN\nPLAN = 'broken'\nint run();\n")
-        token = running.tokens["bob"]
+        token = shared.tokens["bob"]
         status, out, errors = end(
-            start("minimal.py", running.url, str(kernel), KERNELARC_TOKEN=token)
+            start("minimal.py", shared.url, str(kernel), KERNELARC_TOKEN=token)
         )
         assert status == 0 and "REJECT build_failed" in out, out + errors
-        host = Host.open(running.folder)
+        host = Host.open(shared.folder)
         with host.campaign.journal.reading() as state:
-            proposal = state.attempts[f"s{number:03d}"].proposal
+            proposal = list(state.attempts.values())[-1].proposal
         host.close()
-        assert proposal.binding == ("tvm-ffi", "dlpack")[number - 1]
+        assert proposal.binding == binding
         assert proposal.destination_passing
 
 
 def test_what_a_user_does_wrong_with_the_minimal_client_is_one_line(
-    running: Running, tmp_path: Path
+    shared: Running, tmp_path: Path
 ) -> None:
     kernel = tmp_path / "kernel.py"
     kernel.write_text("def run(x, weight):\n    return x\n")
-    token, gone = running.tokens["bob"], str(tmp_path / "gone.py")
+    token, gone = shared.tokens["bob"], str(tmp_path / "gone.py")
     for arguments, given, said in (
-        ((running.url, str(kernel)), "wrong", "knows no such token"),
+        ((shared.url, str(kernel)), "wrong", "knows no such token"),
         (("http://127.0.0.1:9/mcp", str(kernel)), token, "http://127.0.0.1:9/mcp: "),
-        ((running.url, str(kernel)), "", "KERNELARC_TOKEN"),
+        ((shared.url, str(kernel)), "", "KERNELARC_TOKEN"),
         ((), token, "usage: "),
-        ((running.url, gone), token, gone),
+        ((shared.url, gone), token, gone),
         (("not a url", str(kernel)), token, "not a url"),
     ):
         status, out, errors = end(start("minimal.py", *arguments, KERNELARC_TOKEN=given))
