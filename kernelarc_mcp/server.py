@@ -16,6 +16,7 @@ from kernelarc_mcp.changes import Changes
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.lenses import backend_of
 from kernelarc_mcp.instructions import INSTRUCTIONS
 from kernelarc_mcp.prompts import add_prompts
 from kernelarc_mcp.resources import add_resources
@@ -46,6 +47,7 @@ def build_server(
     changes = Changes(host, bus)
     desk = Desk(host=host, launched_as=agent, notify=changes.publish)
     reading, submitting = ReadingTools(desk), SubmittingTools(desk)
+    backend = backend_of(host.campaign.settings.device)
 
     @asynccontextmanager
     async def running(_: MCPServer[None]) -> AsyncIterator[None]:
@@ -60,7 +62,7 @@ def build_server(
         title="KernelArc",
         version=__version__,
         instructions=INSTRUCTIONS,
-        tools=tools_in_order(reading, submitting, ProfilingTools(desk)),
+        tools=tools_in_order(reading, submitting, ProfilingTools(desk), backend),
         lifespan=running,
         subscriptions=bus,
         log_level=log_level,

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from kernelarc_mcp import arguments as said
 from kernelarc_mcp.host.errors import HostError
+from kernelarc_mcp.host.lenses import Backend
+from kernelarc_mcp.host.wording import worded
 from kernelarc_mcp.schema import inline
 
 log = logging.getLogger(__name__)
@@ -87,3 +89,11 @@ def make_tool(
     if tool.fn_metadata.output_schema is not None:
         tool.fn_metadata.output_schema = inline(tool.fn_metadata.output_schema)
     return tool
+
+
+def word(tool: Tool, backend: Backend) -> None:
+    """Say what a tool and its arguments are for in the words of a backend."""
+    tool.description = worded(tool.description, backend)
+    for argument in tool.parameters.get("properties", {}).values():
+        if "description" in argument:
+            argument["description"] = worded(argument["description"], backend)

@@ -24,13 +24,14 @@ from kernelarc_mcp.host.interface import (
     interface_sections,
     shorter_interface,
 )
-from kernelarc_mcp.host.lenses import backend_of, read_lens
+from kernelarc_mcp.host.lenses import Region, backend_of, read_lens
 from kernelarc_mcp.host.onlookers import NEXT_STEP, ONLOOKER
 from kernelarc_mcp.host.rules import rules_of
 from kernelarc_mcp.host.settings import NAME
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.submit import register
 from kernelarc_mcp.host.tickets import agent_state, standing_of
+from kernelarc_mcp.host.wording import worded
 from kernelarc_mcp.lens_views import LinkView, MoveView, RegionView
 from kernelarc_mcp.machine import describe_device
 from kernelarc_mcp.views import Brief, LensView, TensorView, ToleranceView, WorkloadView
@@ -164,20 +165,28 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
     if wanted not in eligible:
         raise BadRequest(f"name: {wanted[:60]!r} is not eligible; these are {', '.join(eligible)}")
     lens, backend = read_lens(wanted), backend_of(campaign.settings.device)
+
+    def said(texts: Iterable[str]) -> list[str]:
+        return [worded(text.strip(), backend) for text in texts]
+
+    def region(of: Region) -> RegionView:
+        pays, fails = said((of.pays, of.fails))
+        return RegionView(pays=pays, fails=fails)
+
     return LensView(
         name=lens.name,
         title=lens.title,
-        intent=lens.intent.strip(),
-        pays_when=lens.pays_when,
-        trap_when=lens.trap_when,
-        roofline=RegionView(pays=lens.roofline.pays.strip(), fails=lens.roofline.fails.strip()),
-        shapes=RegionView(pays=lens.shapes.pays.strip(), fails=lens.shapes.fails.strip()),
+        intent=worded(lens.intent.strip(), backend),
+        pays_when=said(lens.pays_when),
+        trap_when=said(lens.trap_when),
+        roofline=region(lens.roofline),
+        shapes=region(lens.shapes),
         moves=[
-            MoveView(depth=move.depth, do=move.do, when=move.when)
+            MoveView(depth=move.depth, do=worded(move.do, backend), when=worded(move.when, backend))
             for move in lens.moves_on(backend)
         ],
-        patterns=lens.patterns_on(backend),
-        notes=lens.notes_on(backend, describe_device(campaign.settings.device)),
+        patterns=said(lens.patterns_on(backend)),
+        notes=said(lens.notes_on(backend, describe_device(campaign.settings.device))),
         templates=[
             LinkView(uri=one.uri, title=one.shows)
             for one in fitting_templates(operator_class, campaign.settings.device)

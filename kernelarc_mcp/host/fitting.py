@@ -40,7 +40,7 @@ def fitting_templates(operator_class: str, device: str) -> list[Template]:
 
 def fitting_pages(operator_class: str, device: str) -> list[Page]:
     """Return the pages of the courses for a campaign, the likeliest course first."""
-    known = pages()
+    known = pages(backend_of(device))
     return [
         page
         for course in courses_for(operator_class, device)

@@ -1,7 +1,7 @@
 """What an agent may read beside its lens: pattern templates, and courses page by page."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
@@ -9,6 +9,7 @@ from typing import Final, Literal
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.errors import CampaignError
 from kernelarc_mcp.host.lenses import Backend, backend_of, eligible_lenses
+from kernelarc_mcp.host.wording import worded
 
 INDEX_URI: Final = "kernelarc://guide"
 TEMPLATE_URI: Final = "kernelarc://template/"
@@ -28,6 +29,7 @@ _RUNS_ON: Final[dict[Language, tuple[Backend, ...]]] = {
 _PAGE: Final = re.compile(
     r"# (?P<title>[^\n]+)\n\n> (?P<summary>[^\n]+)\n\n(?P<body>.+)", re.DOTALL
 )
+_ONLY: Final = re.compile(r"^> <(cpu|cuda)/>", re.MULTILINE)
 _FILE: Final = re.compile(r"\d\d-(?P<name>[a-z0-9-]+)")
 
 
@@ -62,6 +64,8 @@ class Page:
     summary: str
     text: str
     """Markdown, with where to go on."""
+    backend: Backend | None
+    """The only one it is for; None: every one."""
 
     @property
     def uri(self) -> str:
@@ -79,15 +83,18 @@ def templates() -> dict[str, Template]:
     return load_templates(data_dir("strategies") / "templates")
 
 
-def pages() -> list[Page]:
-    """Return every course page by page, its contents first; CampaignError for a malformed page."""
-    return load_courses(data_dir("strategies") / "curriculum")
+def pages(backend: Backend | None = None) -> list[Page]:
+    """Return every course page by page, its contents first; CampaignError for a malformed page.
+
+    With a backend only its pages, in its words.
+    """
+    return load_courses(data_dir("strategies") / "curriculum", backend)
 
 
 def courses_for(operator_class: str, device: str) -> list[Page]:
     """Return the contents of the courses for a campaign, the likeliest first."""
-    contents = {page.course: page for page in pages() if not page.name}
     backend = backend_of(device)
+    contents = {page.course: page for page in pages(backend) if not page.name}
     # Classes whose kernels may be written in the hardware's own matrix instructions.
     matrix = "hardware-native" in eligible_lenses(operator_class, device)
     order = [_MATRIX, _MEMORY] if matrix else [_MEMORY, _MATRIX]
@@ -115,10 +122,16 @@ def load_templates(folder: Path) -> dict[str, Template]:
 
 
 @lru_cache(maxsize=8)
-def load_courses(folder: Path) -> list[Page]:
-    """Read a folder of courses, each a folder of pages `NN-name.md` in their order."""
+def load_courses(folder: Path, backend: Backend | None = None) -> list[Page]:
+    """Read a folder of courses, each a folder of pages `NN-name.md` in their order.
+
+    A summary that begins with `<cuda/>` or `<cpu/>` makes a page one for that backend alone.
+    """
     return [
-        page for course in sorted(folder.iterdir()) if course.is_dir() for page in _read(course)
+        page
+        for course in sorted(folder.iterdir())
+        if course.is_dir()
+        for page in _read(course, backend)
     ]
 
 
@@ -128,22 +141,20 @@ def _language(path: Path, text: str) -> Language:
     return "cuda" if path.suffix == ".cu" else "cpp"
 
 
-def _read(folder: Path) -> list[Page]:
+def _read(folder: Path, backend: Backend | None) -> list[Page]:
     """Return a course's contents and pages; `00-contents.md` leads them."""
-    raw = [_page(path) for path in sorted(folder.glob("*.md"))]
+    raw = [_page(path, backend) for path in sorted(folder.glob("*.md"))]
     if not raw or raw[0].name != "contents":
         raise CampaignError(f"curriculum/{folder.name}: expected 00-contents.md first")
-    contents, *rest = raw
+    contents, *rest = [page for page in raw if not backend or page.backend in (None, backend)]
     listed = "\n".join(f"{n}. `{page.uri}`: {page.summary}" for n, page in enumerate(rest, 1))
-    first = Page(
-        contents.course, "", contents.title, contents.summary, f"{contents.text}\n{listed}\n"
-    )
+    first = replace(contents, name="", text=f"{contents.text}\n{listed}\n")
     linked = [first]
     for number, page in enumerate(rest):
         following = rest[number + 1].uri if number + 1 < len(rest) else ""
         onward = f"Next: `{following}`. " if following else "This is the last page. "
         footer = f"\n---\n{onward}Contents: `{first.uri}`.\n"
-        linked.append(Page(page.course, page.name, page.title, page.summary, page.text + footer))
+        linked.append(replace(page, text=page.text + footer))
     for page in linked:
         if len(page.text) > MAX_PAGE:
             where = f"curriculum/{folder.name}: {page.name or 'contents'}"
@@ -151,13 +162,16 @@ def _read(folder: Path) -> list[Page]:
     return linked
 
 
-def _page(path: Path) -> Page:
+def _page(path: Path, backend: Backend | None) -> Page:
     where = f"curriculum/{path.parent.name}/{path.name}"
     named = _FILE.fullmatch(path.stem)
     if named is None:
         raise CampaignError(f"{where}: expected a name like 01-tiles.md")
-    text = path.read_text(encoding="utf-8")
+    text = worded(path.read_text(encoding="utf-8"), backend)
+    only = _ONLY.search(text)
+    text = _ONLY.sub("> ", text, count=1)
     parts = _PAGE.fullmatch(text)
     if parts is None:
         raise CampaignError(f"{where}: expected `# Title`, then `> summary` in one line, then text")
-    return Page(path.parent.name, named["name"], parts["title"], parts["summary"], text)
+    kept: Backend | None = None if only is None else "cpu" if only[1] == "cpu" else "cuda"
+    return Page(path.parent.name, named["name"], parts["title"], parts["summary"], text, kept)

@@ -2,7 +2,8 @@
 
 from mcp.server.mcpserver.tools import Tool
 
-from kernelarc_mcp.tool import make_tool
+from kernelarc_mcp.host.lenses import Backend
+from kernelarc_mcp.tool import make_tool, word
 from kernelarc_mcp.tools.desk import Desk
 from kernelarc_mcp.tools.profiling import ProfilingTools
 from kernelarc_mcp.tools.reading import ReadingTools
@@ -12,13 +13,16 @@ __all__ = ["Desk", "ProfilingTools", "ReadingTools", "SubmittingTools", "tools_i
 
 
 def tools_in_order(
-    reading: ReadingTools, submitting: SubmittingTools, profiling: ProfilingTools
+    reading: ReadingTools,
+    submitting: SubmittingTools,
+    profiling: ProfilingTools,
+    backend: Backend,
 ) -> list[Tool]:
-    """Return the tools in the order clients list them: the order of use.
+    """Return the tools in the order clients list them, the order of use, in the words of a backend.
 
     The order is part of the contract, since clients cache prompts by it.
     """
-    return [
+    tools = [
         # The first brief registers the agent, so it is not read-only.
         make_tool(reading.get_brief, "Get the brief", idempotent=True),
         make_tool(reading.get_strategy_lens, "Get a strategy lens", read_only=True),
@@ -36,3 +40,6 @@ def tools_in_order(
         make_tool(reading.view_leaderboard, "View the leaderboard", read_only=True),
         make_tool(reading.view_snapshot, "View a submission's source", read_only=True),
     ]
+    for tool in tools:
+        word(tool, backend)
+    return tools

@@ -43,7 +43,7 @@ FileName = Annotated[
     str,
     Field(
         max_length=240,
-        description="Name of the entry file, such as `kernel.cpp`, `kernel.cu` or `kernel.py`; "
+        description="Name of the entry file, such as <cuda>`kernel.cu`</cuda><cpu>`kernel.cpp`</cpu> or `kernel.py`; "
         "empty: `kernel` with the language's ending.",
     ),
 ]

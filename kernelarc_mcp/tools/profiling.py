@@ -30,10 +30,10 @@ class ProfilingTools:
         turn: Turn = 1,
     ) -> ProfileView:
         """Profile one call of a submission of yours that was judged right: bottleneck, share of each
-        roof, stalls, occupancy and its limiter, registers, spills, shared memory, L2 hits, and what
-        its machine code holds beside the record's. Costs device time, no attempt; asked again it
-        returns the same profile and costs nothing. On a CPU there are no counters: rates and
-        machine code alone."""
+        roof, <cuda>stalls, occupancy and its limiter, registers, spills, shared memory, L2 hits, </cuda>and
+        what its machine code holds beside the record's. Costs device time, no attempt; asked again it
+        returns the same profile and costs nothing.<cpu> There are no counters: rates and machine
+        code alone.</cpu>"""
         agent, host = self._desk.caller(), self._desk.host
         view = host.profile(agent, submission, workload)
         deadline = anyio.current_time() + min(wait_seconds, MAX_WAIT)

@@ -58,7 +58,7 @@ class SubmittingTools:
         binding: Annotated[
             Literal["", "tvm-ffi", "dlpack"],
             Field(
-                description="How C++ or CUDA C++ is called (see the brief); empty: tvm-ffi where its "
+                description="How <cuda>CUDA </cuda>C++ is called (see the brief); empty: tvm-ffi where its "
                 "headers are included, else dlpack."
             ),
         ] = "",
@@ -68,7 +68,9 @@ class SubmittingTools:
         ] = [],  # noqa: B006
         cuda_cflags: Annotated[
             Flags,
-            Field(description="CUDA C++ only: extra flags for nvcc, as in the brief; no -arch."),
+            Field(
+                description="<cuda>Extra flags for nvcc, as in the brief; no -arch.</cuda><cpu>Not used here.</cpu>"
+            ),
         ] = [],  # noqa: B006
         ld_flags: Annotated[
             Flags,
@@ -83,7 +85,10 @@ class SubmittingTools:
             Field(description="Your algorithm in a few words, such as `two-pass`; for drafts."),
         ] = "",
         dsl: Annotated[
-            Label, Field(description="What it is written in, such as `torch`, `triton` or `cuda`.")
+            Label,
+            Field(
+                description="What it is written in, such as `torch`<cuda>, `triton` or `cuda`</cuda><cpu> or `cpp`</cpu>."
+            ),
         ] = "",
         layout: Annotated[
             Label, Field(description="How data lies in memory and is walked, in a few words.")
