@@ -363,5 +363,8 @@ def test_constants_are_replaced_where_they_are_assigned() -> None:
     assert replaced("shape = (4, 5)\n", {"shape": [2]}) == "shape = [2]\n"
     paged = "a = 1\n\f\nb = '\u2028'\r\nc = 3\r\n"
     assert replaced(paged, {"c": 4}) == paged.replace("c = 3", "c = 4")
+    several = "depth, height, width = 16, 64, 64\nrows: int = 2\nn = 2 ** 10 * 3\n"
+    told = {"depth": 4, "width": 8, "rows": 1, "n": 6}
+    assert replaced(several, told) == "depth, height, width = 4, 64, 8\nrows: int = 1\nn = 6\n"
     with pytest.raises(NotUsable, match="--set d: is no constant of the module; expected one of a"):
         replaced(text, {"d": 1})

@@ -124,14 +124,8 @@ def replaced(text: str, settings: dict[str, Any]) -> str:
     """Return a module's text with literals assigned at its top level replaced; NotUsable if none is."""
     # Lines as Python counts them: a form feed ends none.
     lines = io.StringIO(text, newline="").readlines()
-    places: dict[str, ast.expr] = {}
-    for node in pyast.parse(text).body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
-            if isinstance(target, ast.Name):
-                places[target.id] = node.value
-    literal = ast.Constant | ast.UnaryOp | ast.Tuple | ast.List
-    known = [name for name, value in places.items() if isinstance(value, literal)]
+    places = _assigned(pyast.parse(text).body)
+    known = [name for name, value in places.items() if _is_literal(value)]
     for name in settings:
         if name not in known:
             raise NotUsable(
@@ -148,3 +142,40 @@ def replaced(text: str, settings: dict[str, Any]) -> str:
         text_of = repr(settings[name]).encode()
         lines[value.lineno - 1] = (line[:begin] + text_of + line[end:]).decode()
     return "".join(lines)
+
+
+def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:
+    """Return what is assigned to each name: `a = 1`, `a: int = 1`, and each of `a, b = 1, 2`."""
+    places: dict[str, ast.expr] = {}
+    for node in body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            pairs = _pairs(node.targets[0], node.value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            pairs = [(node.target, node.value)]
+        else:
+            continue
+        places |= {target.id: value for target, value in pairs if isinstance(target, ast.Name)}
+    return places
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    both = (ast.Tuple, ast.List)
+    if not isinstance(target, both):
+        return [(target, value)]
+    starred = any(isinstance(one, ast.Starred) for one in target.elts)
+    if not isinstance(value, both) or starred or len(value.elts) != len(target.elts):
+        return []
+    return list(zip(target.elts, value.elts, strict=True))
+
+
+def _is_literal(value: ast.expr) -> bool:
+    """Say whether a value is written down: numbers, texts, sums of them, and any tuple or list."""
+    written = (
+        ast.Constant,
+        ast.UnaryOp,
+        ast.BinOp,
+        ast.operator,
+        ast.unaryop,
+    )
+    whole = isinstance(value, ast.Tuple | ast.List)
+    return whole or all(isinstance(node, written) for node in ast.walk(value))
