@@ -104,14 +104,15 @@ def measure(folder: Path, chromium: str) -> Measured:
     """Serve a campaign and look at it."""
     host = Host.open(folder)
     viewer = host.issue_token(f"viewer-{time.time_ns()}", "viewer")
-    host.close()
+    for agent in host.agents():
+        host.register(agent)
     guard = scripted_guard(folder.parent)
     with door(Place(folder, {"viewer": viewer}), guard) as found, _page(found, chromium) as seen:
         page, faults = seen
         opened = [_open(page, found, viewer) for _ in range(OPENINGS + 1)][1:]
         glance = page.evaluate("last")
         size = page.evaluate("JSON.stringify(last).length")
-        updated = [_update(folder, page, number) for number in range(UPDATES)]
+        updated = [_update(host, page, number) for number in range(UPDATES)]
         page.locator("#older").click()
         page.wait_for_function("!document.getElementById('newest').disabled")
         serious = [
@@ -119,6 +120,7 @@ def measure(folder: Path, chromium: str) -> Measured:
             for one in Axe().run(page).response["violations"]
             if one["impact"] in ("serious", "critical")
         ]
+    host.close()
     return Measured(
         submissions=glance["attempts_used"],
         records=glance["records_in_all"],
@@ -158,17 +160,14 @@ def _open(page: Any, found: Door, viewer: str) -> float:
     return time.monotonic() - began
 
 
-def _update(folder: Path, page: Any, number: int) -> float:
+def _update(host: Host, page: Any, number: int) -> float:
     """Submit a candidate that is found wrong at once; return how late the page shows it."""
-    host = Host.open(folder)
     agent = host.agents()[number % AGENTS]
-    host.register(agent)
     unlike = f"{time.time_ns()}"
     ticket = host.submit(agent, source=KERNEL.format(unlike, "wrong"), summary="Timed.").ticket
     shown = page.evaluate(_SEEN, ticket) / 1e3
     with host.campaign.journal.reading() as state:
         settled = datetime.fromisoformat(state.attempts[ticket].settled_at).timestamp()
-    host.close()
     return float(shown - settled)
 
 

@@ -12,7 +12,11 @@ function chart(id) {
   return made;
 }
 
+// A chart of nothing takes no room.
 function show(id, options) {
+  const empty = !options.series.some((one) => one.data.some((value) => value != null));
+  document.getElementById(id).hidden = empty;
+  if (empty) return;
   chart(id).setOption({ backgroundColor: "transparent", animation: false, legend: { type: "scroll", top: 0 },
     grid: { left: 55, right: 25, top: 40, bottom: 45, containLabel: true }, tooltip: { trigger: "item" }, ...options }, true);
 }

@@ -83,7 +83,7 @@ def test_the_page_shows_a_verdict_when_it_comes(here: Door, page: Any) -> None:
         "Shown to be slower than the record.", timeout=PATIENCE_MS
     )
     for place in ("by-attempt", "by-seconds", "lineage", "roofline"):
-        assert page.locator(f"#{place} canvas").count() == 1
+        assert page.locator(f"#{place} canvas").count() >= 1
     assert "unknown, not zero" in page.locator("#cost-notes").inner_text()
     assert page.get_by_role("button", name="Older").is_disabled()
 
@@ -107,14 +107,14 @@ def test_older_submissions_are_read_in_pages_and_stay_while_others_come(
         host.close()
     page.goto(f"{here.base}/#token={here.place.tokens['viewer']}")
     page.get_by_role("button", name="Older").click()
-    where = page.locator("#where")
-    sync_api.expect(where).to_contain_text("Attempts 1 to", timeout=PATIENCE_MS)
-    before = where.inner_text()
+    newest = page.get_by_role("button", name="Newest")
+    sync_api.expect(newest).to_be_enabled(timeout=PATIENCE_MS)
+    before = page.locator("#where").inner_text()
     row = page.locator("#stream tbody tr").first.inner_text()
-    submit(here.place.folder, 900 + len(before), "wrong")
+    submit(here.place.folder, 900 + int(before.split()[-1].rstrip(".")), "wrong")
     sync_api.expect(page.locator("#news")).to_contain_text("REVERT", timeout=PATIENCE_MS)
     assert page.locator("#stream tbody tr").first.inner_text() == row
-    page.get_by_role("button", name="Newest").click()
+    newest.click()
     assert page.locator("#stream tbody tr").first.inner_text() != row
 
 
