@@ -2,8 +2,8 @@
 
 It speaks the guard's protocol and decides by the guard's own rule. But a candidate runs in the referee itself,
 its true time is the least of many calls, taken once and kept, and the pairs that the rule sees are that time
-with normal noise. So a search of 100 attempts takes seconds of measuring, on a busy machine too, and two runs
-with equal seeds see equal times. Whoever writes candidates must not want to cheat.
+with normal noise. So a search of 100 attempts takes seconds of measuring, on a busy
+machine too. Whoever writes candidates must not want to cheat.
 
     printf '#!/bin/sh\\nexec .venv/bin/python benchmarks/quick_referee.py\\n' > quick && chmod +x quick
     kernelarc-mcp experiment FILE.yaml --dir DIR --guard-python ./quick
@@ -143,8 +143,9 @@ class Draws:
     """Noisy pairs of two solutions whose times are known."""
 
     def __init__(self, request: Request, record: list[int], candidate: list[int]) -> None:
-        """Seed the noise by what is compared, so that equal requests see equal pairs."""
-        self._random = random.Random(f"{request.id} {request.op} {record} {candidate}")
+        """Seed the noise by the run's folder and what is compared: no two runs see the same."""
+        run = Path(request.cache_dir).parent.parent.name
+        self._random = random.Random(f"{run} {request.id} {request.op} {record} {candidate}")
         self._record, self._candidate = record, candidate
 
     def pair(self, blocks: int, anchor: list[int] | None = None) -> PairTimes:
