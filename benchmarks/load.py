@@ -3,7 +3,8 @@
     python -m benchmarks.load --out load.md
 
 Reading: agents over HTTP, half of them in each protocol era, each about one call a second, on a campaign of as many agents that a
-scripted guard has filled; the same load in turn on a bare SDK server with one tool that echoes. Submitting: agents submit at once
+scripted guard has filled; the same load in turn on a bare SDK server with one tool that echoes, and with one that says our answers again:
+what they cost by their size alone. Submitting: agents submit at once
 what the gate refuses and what a scripted guard judges, each submission sent twice with one request id, the first agent much more
 than the others. Rows: the same calls in turn on a campaign of a few rows and on one of many, in this process. Exit status 1 where
 a bound of the issue does not hold.
@@ -19,26 +20,22 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from statistics import median, quantiles
 from typing import Final
 
 import anyio
 
-from benchmarks.load_agents import Agent, Plan, agents_of, work
-from benchmarks.load_campaign import KERNEL, create, fill, grow, scripted_guard
+from benchmarks.load_agents import Agent, agents_of, quantile_row
+from benchmarks.load_campaign import KERNEL, create, grow, scripted_guard
+from benchmarks.load_reading import reading
 from kernelarc_mcp.cli.children import start_server
 from kernelarc_mcp.host.events import Judging, read
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.ledger import Ledger
 from kernelarc_mcp.host.usage import Used
 
-LIMIT_MS: Final = 150.0
-RATIO: Final = 1.5
 SHARES: Final = 2.0
 FLAT: Final = 2.0
 """p99 with many rows over p99 with few."""
-WARM_SECONDS: Final = 5.0
-Row = tuple[str, int, float, float]
 
 
 def main() -> int:
@@ -84,99 +81,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
-
-
-def quantile_row(name: str, taken: list[float]) -> Row:
-    """Return name, count, p50 and p99."""
-    cuts = quantiles(taken, n=100, method="inclusive")
-    return name, len(taken), cuts[49], cuts[98]
-
-
-def reading(
-    root: Path, guard: str, options: argparse.Namespace, ends: ExitStack
-) -> tuple[str, list[str]]:
-    """Measure the reading tools beside the echo."""
-    tokens = create(root / "read", options.readers, options.readers * 20)
-    tickets = fill(root / "read", 4, guard)
-    child, url = start_server(root / "read", guard, root / "read.log")
-    ends.callback(child.stop)
-    echo = ends.enter_context(echo_server())
-    ours = [Plan(_reads(ticket)) for ticket in tickets]
-    theirs = [Plan([("echo", {"text": "hello"})]) for _ in tickets]
-    pairs = anyio.run(_alternate, options, url, echo, list(tokens.values()), ours, theirs)
-    bare = quantile_row("echo (bare SDK server)", [t for p in theirs for t in p.taken["echo"]])
-    tools = sorted({tool for plan in ours for tool in plan.taken})
-    rows = [quantile_row(tool, [t for p in ours for t in p.taken[tool]]) for tool in tools]
-    every = quantile_row("all of them", [t for p in ours for v in p.taken.values() for t in v])
-    lines = ["| tool | calls | p50 ms | p99 ms | p99 over the echo's |", "|---|---|---|---|---|"]
-    for name, count, middle, high in [bare, *rows, every]:
-        lines.append(f"| {name} | {count} | {middle:.1f} | {high:.1f} | {high / bare[3]:.2f} |")
-    ratios = [own / other for own, other in pairs]
-    told = ", ".join(f"{own:.0f} / {other:.0f}" for own, other in pairs)
-    lines += ["", f"p99 of neighbouring slices, ours / echo's, ms: {told}."]
-    lines += [f"Median of their ratios: {median(ratios):.2f}."]
-    faults = [f"{name}: p99 {high:.1f} ms" for name, _, _, high in rows if high > LIMIT_MS]
-    if median(ratios) > RATIO:
-        faults.append(f"p99 is {median(ratios):.2f} times the echo's")
-    return "\n".join(lines) + "\n", faults
-
-
-def _reads(ticket: str) -> list[tuple[str, dict[str, object]]]:
-    return [
-        ("get_brief", {}),
-        ("get_strategy_lens", {}),
-        ("read_memory", {}),
-        ("view_leaderboard", {}),
-        ("view_snapshot", {"submission": ticket}),
-        ("wait_submission", {"ticket": ticket, "wait_seconds": 0}),
-    ]
-
-
-async def _alternate(
-    options: argparse.Namespace,
-    url: str,
-    echo: str,
-    tokens: list[str],
-    ours: list[Plan],
-    theirs: list[Plan],
-) -> list[tuple[float, float]]:
-    """Load both servers in turn; return the p99 (ms) of each two neighbouring slices, ours first."""
-    pairs = []
-    async with (
-        agents_of(url, tokens) as readers,
-        agents_of(echo, [""] * len(tokens)) as callers,
-    ):
-        await work(readers, [Plan(plan.calls) for plan in ours], WARM_SECONDS, 0)
-        await work(callers, [Plan(plan.calls) for plan in theirs], WARM_SECONDS, 0)
-        gc.freeze()
-        for number in range(options.slices):
-            # What both are held up by for a while stays in one pair, and no server is always first.
-            turn = [(callers, theirs), (readers, ours)]
-            high: dict[bool, float] = {}
-            for agents, plans in turn if number % 2 else turn[::-1]:
-                fresh = [Plan(plan.calls) for plan in plans]
-                await work(agents, fresh, options.slice_seconds, options.seed + number)
-                taken = [t for plan in fresh for times in plan.taken.values() for t in times]
-                high[agents is readers] = quantile_row("", taken)[3]
-                for plan, slice_of in zip(plans, fresh, strict=True):
-                    for tool, times in slice_of.taken.items():
-                        plan.taken[tool] += times
-            pairs.append((high[True], high[False]))
-    return pairs
-
-
-class echo_server:
-    """The bare SDK server as a process, by its URL."""
-
-    def __enter__(self) -> str:
-        command = [sys.executable, "-m", "benchmarks.load_echo"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.communicate()
 
 
 def submitting(

@@ -5,8 +5,9 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from statistics import quantiles
 from typing import Any, Final, Literal
 
 import anyio
@@ -14,6 +15,13 @@ import httpx2
 
 Era = Literal["2025-11-25", "2026-07-28"]
 ERAS: Final[tuple[Era, ...]] = ("2025-11-25", "2026-07-28")
+Calls = list[tuple[str, dict[str, Any]]]
+"""Tools with arguments: what an agent calls, one after the other, again and again."""
+Taken = dict[str, list[float]]
+"""Tool -> how long its calls took, milliseconds."""
+Row = tuple[str, int, float, float]
+_IDLE_SECONDS: Final = 4.0
+"""A connection that idles longer is closed here: uvicorn closes it after 5, perhaps under a request."""
 _INFO: Final = {"name": "load", "version": "1"}
 
 
@@ -87,38 +95,43 @@ def _answer(response: httpx2.Response) -> dict[str, Any]:
 @asynccontextmanager
 async def agents_of(url: str, tokens: Sequence[str]) -> AsyncIterator[list[Agent]]:
     """Yield an agent for each token, the eras in turn, all connected."""
-    limits = httpx2.Limits(max_connections=len(tokens) + 1, max_keepalive_connections=len(tokens))
-    async with httpx2.AsyncClient(limits=limits, timeout=120.0) as http:
-        agents = [Agent(url, t, ERAS[n % len(ERAS)], http) for n, t in enumerate(tokens)]
-        for agent in agents:
-            await agent.begin()
+    limits = httpx2.Limits(keepalive_expiry=_IDLE_SECONDS)
+    trusted = httpx2.create_ssl_context()
+    async with AsyncExitStack() as ends:
+        agents = []
+        for number, token in enumerate(tokens):
+            client = httpx2.AsyncClient(limits=limits, timeout=120.0, verify=trusted)
+            http = await ends.enter_async_context(client)
+            agents.append(Agent(url, token, ERAS[number % len(ERAS)], http))
+            await agents[-1].begin()
         yield agents
 
 
-@dataclass
-class Plan:
-    """What an agent calls, one after the other, again and again."""
-
-    calls: list[tuple[str, dict[str, Any]]]
-    taken: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Tool -> how long its calls took, milliseconds."""
-
-
-async def work(agents: list[Agent], plans: list[Plan], seconds: float, seed: int) -> None:
-    """Have every agent make about one call a second, at moments of its own, for `seconds`."""
+async def work(agents: list[Agent], calls: list[Calls], seconds: float, seed: int) -> Taken:
+    """Have every agent make about one of its calls a second, at moments of its own, for `seconds`."""
+    taken: Taken = defaultdict(list)
     async with anyio.create_task_group() as group:
-        for number, (agent, plan) in enumerate(zip(agents, plans, strict=True)):
+        for number, (agent, own) in enumerate(zip(agents, calls, strict=True)):
             chance = random.Random(f"{seed}-{number}")
-            group.start_soon(_work_one, agent, plan, seconds, chance)
+            group.start_soon(_work_one, agent, own, taken, seconds, chance)
+    return taken
 
 
-async def _work_one(agent: Agent, plan: Plan, seconds: float, chance: random.Random) -> None:
+async def _work_one(
+    agent: Agent, calls: Calls, taken: Taken, seconds: float, chance: random.Random
+) -> None:
     end = time.monotonic() + seconds
     due = time.monotonic() + chance.uniform(0.0, 1.0)
     while due < end:
         await anyio.sleep(max(0.0, due - time.monotonic()))
-        tool, arguments = plan.calls[agent.calls % len(plan.calls)]
+        tool, arguments = calls[agent.calls % len(calls)]
         began = time.perf_counter()
         await agent.call(tool, arguments)
-        plan.taken[tool].append(1000 * (time.perf_counter() - began))
+        taken[tool].append(1000 * (time.perf_counter() - began))
         due = max(due + chance.uniform(0.5, 1.5), time.monotonic())
+
+
+def quantile_row(name: str, taken: list[float]) -> Row:
+    """Return name, count, p50 and p99."""
+    cuts = quantiles(taken, n=100, method="inclusive")
+    return name, len(taken), cuts[49], cuts[98]
