@@ -78,6 +78,7 @@ def _statements(kills: list[dict[str, Any]], ends: list[dict[str, Any]]) -> list
         for kind, last in end.get("statements", {}).items():
             there[kind] = max(last, there.get(kind, 0))
     hit: dict[str, set[int]] = {}
+    ends_hit = Counter((one["stage"], one["what"]) for one in kills)
     for one in kills:
         if one["statement"]:
             hit.setdefault(one["stage"], set()).add(one["statement"])
@@ -86,16 +87,19 @@ def _statements(kills: list[dict[str, Any]], ends: list[dict[str, Any]]) -> list
         every = set(range(1, there.get(kind, 0) + 1))
         left = sorted(every - hit.get(kind, set()))
         missing = ", ".join(map(str, left)) or "none"
-        rows.append(f"| {kind} | {len(every)} | {len(every & hit.get(kind, set()))} | {missing} |")
+        before, after = ends_hit[kind, "COMMIT"], ends_hit[kind, "(committed)"]
+        there_and_hit = len(every & hit.get(kind, set()))
+        rows.append(f"| {kind} | {len(every)} | {there_and_hit} | {missing} | {before} | {after} |")
     return [
         "",
         "## Every statement of charge and settle",
         "",
         "A statement is one that SQLite executes in the transaction, from BEGIN to COMMIT; the last one counted is the moment",
-        "right after COMMIT. The process is killed before it.",
+        "right after COMMIT. The process is killed before it. How many there are grows with the records there are, each of which",
+        "is written again; so kills right before and right after COMMIT are counted by themselves.",
         "",
-        "| transaction | statements | with a kill | without |",
-        "|---|---|---|---|",
+        "| transaction | statements at most | with a kill | without | kills before COMMIT | right after it |",
+        "|---|---|---|---|---|---|",
         *rows,
     ]
 

@@ -24,6 +24,7 @@ sys.path[:0] = [str(_TESTS)]
 
 from crash.deck import Deck  # noqa: E402
 from crash.ledger_runs import LedgerRun  # noqa: E402
+from crash.points import NAMED  # noqa: E402
 from crash.stack_runs import StackRun, roles_of  # noqa: E402
 from crash.standin import stand_in  # noqa: E402
 from crash.victims import context  # noqa: E402
@@ -67,7 +68,7 @@ def main() -> None:
 
 
 def _kill(asked: argparse.Namespace) -> int:
-    wrong = 0
+    wrong, asked.statements = 0, {}
     while True:
         lines = [one for one in read_lines([asked.out]) if one["tier"] == asked.kind]
         done = sum("process" in one for one in lines)
@@ -95,11 +96,13 @@ def _ledger_run(
     folder: Path, seed: int, lines: list[dict[str, Any]], asked: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     left = asked.kills - sum("process" in one for one in lines)
-    covered = {(one["stage"], one["statement"]) for one in lines if one.get("statement")}
-    known = [one["statements"] for one in lines if "statements" in one]
+    killed = [one for one in lines if one.get("statement")]
+    covered = {(one["stage"], one["statement"]) for one in killed}
+    covered |= {(one["stage"], NAMED[one["what"]]) for one in killed if one["what"] in NAMED}
     with stand_in(folder) as guard:
         run = LedgerRun(folder / "campaign", guard, seed, context())
-        statements = known[0] if known else run.catalogue()
+        # Once for each call: an older version, whose lines are in the file, may have had others.
+        asked.statements = statements = asked.statements or run.catalogue()
         deck = Deck(statements, covered, seed)
         actions = random.Random(seed).sample(_LEDGER_ACTIONS, len(_LEDGER_ACTIONS))[:left]
         for row in run.kills(_paused(actions, asked.pause_file), deck.point):

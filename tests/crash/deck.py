@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from crash.ledger_runs import CLIENT_KINDS
-from crash.points import Point
+from crash.points import COMMIT, COMMITTED, Point
 
 _FIRST: Final = CLIENT_KINDS | {
     *("recover", "claim", "screened", "stake", "confirmed", "interrupted"),
@@ -21,7 +21,11 @@ class Deck:
     ) -> None:
         """Leave what is `covered`, as transaction and statement, for last."""
         self._choice = random.Random(seed)
-        every = sorted((kind, n) for kind, last in catalogue.items() for n in range(1, last + 1))
+        every = sorted(
+            (kind, n)
+            for kind, last in catalogue.items()
+            for n in (*range(1, last + 1), COMMIT, COMMITTED)
+        )
         self._choice.shuffle(every)
         seen = set(covered)
         self._every = every

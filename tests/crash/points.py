@@ -20,11 +20,20 @@ _PASSED_OVER: Final = frozenset(
 """Files between a statement and the function whose transaction it belongs to."""
 
 
+COMMIT: Final = -2
+"""Statement of a point right before COMMIT."""
+COMMITTED: Final = -1
+"""Statement of a point right after it."""
+NAMED: Final = {"COMMIT": COMMIT, "(committed)": COMMITTED}
+"""What such a point is in a log."""
+
+
 @dataclass(frozen=True)
 class Point:
     """Kill the process before a statement of the `occurrence`-th transaction of a kind.
 
-    The first statement is number 1, BEGIN; one more than there are is right after COMMIT.
+    The first statement is number 1, BEGIN; one more than there are is right after COMMIT. How many
+    there are follows from the rows that are written: the last two also have names, `COMMIT` and `COMMITTED`.
     """
 
     kind: str
@@ -59,7 +68,8 @@ class _Trace:
 
     def reached(self, what: str) -> None:
         here = Point(self.kind, self.number, self.seen[self.kind])
-        end = here == self.point
+        named = Point(self.kind, NAMED.get(what, self.number), self.seen[self.kind])
+        end = self.point is not None and self.point in (here, named)
         if end or here.statement > self.longest.get(here.kind, 0):
             self.longest[here.kind] = max(here.statement, self.longest.get(here.kind, 0))
             _append(
