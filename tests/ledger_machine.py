@@ -241,7 +241,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self.claim = None
 
     @precondition(lambda self: self.claim is not None)
-    @rule(cause=st.sampled_from(["guard_died", "guard_refused", "record_failed", "builder_lost", "stopped"]))
+    @rule(
+        cause=st.sampled_from(
+            ["guard_died", "guard_refused", "record_failed", "builder_lost", "stopped"]
+        )
+    )
     def lose_the_guard(self, cause: str) -> None:
         assert self.judge is not None and self.claim is not None
         self.judge.interrupted(self.claim, cause, "")  # type: ignore[arg-type]

@@ -25,7 +25,10 @@ def _dealer(problem: Problem) -> tuple[Unannounced, Drawer]:
 def _projection(**kernelarc: Any) -> Problem:
     f32 = "float32"
     source = "    return x @ weight\n"
-    inputs = {"x": (["m", "k"], f32), "weight": (["k", "n"], f32)}
+    inputs: dict[str, tuple[list[str] | None, str]] = {
+        "x": (["m", "k"], f32),
+        "weight": (["k", "n"], f32),
+    }
     axes = [{"m": 4, "k": 64, "n": 32}]
     return Problem.model_validate(
         make_problem("projection", inputs, ["m", "n"], source, axes, **kernelarc)

@@ -10,6 +10,7 @@ import pytest
 from forging import edit, forge, row_of
 from host_places import judge_all, make_campaign, opened, planned, scripted_guard
 
+from kernelarc_guard.apart import ROUNDS
 from kernelarc_guard.protocol import Lease
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.host import Host
@@ -108,6 +109,19 @@ def test_a_verdict_that_its_pairs_do_not_give_is_found_though_all_hashes_fit(cop
         f"event row {row.seq}: its pairs decide ACCEPT gain_not_confirmed, not KEEP confirmed"
         in (findings)
     )
+
+
+def test_a_keep_has_all_its_rounds_or_one_that_settles_the_rest(copy: Path) -> None:
+    row = row_of(copy, "confirmed")
+    rounds = json.loads(row.body)["result"]["apart"]
+    forge(copy, row.seq, {"result": {"apart": rounds[:1]}})
+    assert verify(copy) == []
+    for block in rounds[0]["blocks"]:
+        block["candidate"] = block["record"]
+    for kept in (0, 1):
+        forge(copy, row.seq, {"result": {"apart": rounds[:kept]}})
+        said = f"event row {row.seq}: a KEEP takes {ROUNDS} rounds with the arms in separate"
+        assert any(finding.startswith(said) for finding in verify(copy))
 
 
 def test_a_decision_told_in_other_words_verifies_and_another_number_is_named(copy: Path) -> None:
