@@ -138,7 +138,8 @@ class Run:
                 async with anyio.create_task_group() as group:
                     for agent, token in self._tokens.items():
                         group.start_soon(self._client, url, agent, token, server.pid)
-                self._sample(server.pid)
+                if self._done % EVERY:
+                    self._sample(server.pid)
             finally:
                 server.terminate()
         wrong = verify(self._folder) + self._count()
