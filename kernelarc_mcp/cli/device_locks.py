@@ -1,5 +1,6 @@
 """Who holds the devices of this machine: the holders of the lock files, as Linux lists them."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,21 @@ def holders(folder: Path, locks: Path = LOCKS) -> list[Holder]:
         for path in sorted(folder.glob("device-*.lock"))
         for lock in locks_on(path, "FLOCK", locks)
     ]
+
+
+def others(folder: Path) -> list[Holder]:
+    """Return who holds the device locks of a folder, without what this process started.
+
+    A guard says that it waits and may hold the lock before anybody reads that.
+    """
+    return [one for one in holders(folder) if not _ours(one.pid)]
+
+
+def _ours(pid: int) -> bool:
+    """Say whether a process is this one, or below it."""
+    while pid not in (0, 1, os.getpid()):
+        pid = _parent(pid)
+    return pid == os.getpid()
 
 
 def _holder(device: str, pid: int) -> Holder:

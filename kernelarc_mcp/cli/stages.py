@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from kernelarc_guard.lease import lock_dir
 from kernelarc_guard.protocol import DEVICE_HELD, Progress
 from kernelarc_mcp.cli.console import err
-from kernelarc_mcp.cli.device_locks import holders
+from kernelarc_mcp.cli.device_locks import others
 from kernelarc_mcp.host.guard_client import WAITING
 
 _PAIR = re.compile(r", pair \d+ of \d+$")
@@ -33,11 +33,11 @@ def shown_stages() -> Iterator[Callable[[Progress], None]]:
 
 
 def told(progress: Progress) -> str:
-    """Return a sign of life's message; of one that waits for the device, with who holds it."""
+    """Return a sign of life's message; of one that waits for the device, with who else holds it."""
     if progress.message != WAITING:
         return progress.message
     try:
-        held = [str(one) for one in holders(lock_dir())]
+        held = [str(one) for one in others(lock_dir())]
     except OSError:
         held = []
     return "; ".join([WAITING, *held])
