@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -20,7 +20,7 @@ from kernelarc_guard.backend import Backend, CpuBackend
 from kernelarc_guard.build import Built
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.draws import Draw, Drawer
-from kernelarc_guard.dtypes import is_float
+from kernelarc_guard.dtypes import all_finite
 from kernelarc_guard.dying import Dying
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.forms import FormError
@@ -218,7 +218,7 @@ class Bench:
         """
         answer = self.answer(workload, draw)
         result = self.judge(workload, outputs, answer)
-        self.remember(workload, result)
+        self.remember(workload, result, draw.kind)
         if result.ok:
             if said := self._samples(workload, outputs, draw):
                 raise SolutionFault("wrong_result", said, workload)
@@ -235,11 +235,14 @@ class Bench:
             reason, detail = "stale_output", f"the values are an earlier call's; {detail}"
         raise SolutionFault(reason, detail, workload)
 
-    def remember(self, workload: int, result: Comparison) -> None:
-        """Keep a comparison of the candidate where its error is its workload's largest yet."""
+    def remember(self, workload: int, result: Comparison, inputs: str) -> None:
+        """Keep a comparison of the candidate where its error is its workload's largest yet.
+
+        `inputs` is the kind of the draw.
+        """
         before = self.worst.get(workload)
         if before is None or result.max_absolute_error >= before.max_absolute_error:
-            self.worst[workload] = result
+            self.worst[workload] = replace(result, inputs=inputs)
 
     def unannounced(self, workload: int, before: Draw | None) -> Iterator[tuple[Draw | None, bool]]:
         """Yield what `Unannounced.calls` does."""
@@ -280,9 +283,7 @@ class Bench:
             answer = self.answer(workload, draw)
         except OracleError:
             return False
-        finite = all(
-            bool(one.isfinite().all()) for one in answer.declared.values() if is_float(one.dtype)
-        )
+        finite = all(all_finite(one) for one in answer.declared.values())
         if not finite and not definition.kernelarc.nonfinite_outputs:
             return False
         narrow = {"max_atol": tolerance.max_atol / 4, "max_rtol": tolerance.max_rtol / 4}

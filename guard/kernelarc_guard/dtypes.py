@@ -23,6 +23,15 @@ def is_float(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point and dtype is not torch_dtype("float4_e2m1")
 
 
+def all_finite(tensor: torch.Tensor) -> bool:
+    """Say whether all values are finite; those of a packed or whole type are."""
+    if not is_float(tensor.dtype):
+        return True
+    # Torch asks no float8 whether it is finite.
+    asked = tensor.to(torch.float32) if tensor.itemsize == 1 else tensor
+    return bool(asked.isfinite().all())
+
+
 def stored_shape(spec: TensorSpec, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a tensor's shape in memory: packed float4 holds two values of the last dimension."""
     if _ALIASES.get(spec.dtype, spec.dtype) == _ALIASES["float4_e2m1"] and shape:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelarc_guard.definition import Definition
-from kernelarc_guard.dtypes import is_float
+from kernelarc_guard.dtypes import all_finite
 from kernelarc_guard.formats.needs import with_need
 from kernelarc_guard.formats.selection import elements
 from kernelarc_guard.inputs import InputError, make_inputs
@@ -47,7 +47,7 @@ def run_once(problem: Problem, place: str = "cpu") -> str:
             continue
         seen = [
             f"{name} {list(one.shape)} {str(one.dtype).removeprefix('torch.')}"
-            + ("" if not is_float(one.dtype) or bool(one.isfinite().all()) else " (not all finite)")
+            + ("" if all_finite(one) else " (not all finite)")
             for name, one in outputs.items()
         ]
         at = ", ".join(f"{name}={length}" for name, length in workload.axes.items())
