@@ -153,6 +153,8 @@ class WorkloadReport(Described):
     max_absolute_error: float | None = None
     max_relative_error: float | None = None
     matched_ratio: float | None = None
+    worst_inputs: str | None = None
+    """Which inputs had the largest absolute error; `own`: as the workload describes them."""
     record_us: float | None = None
     """Median over all timed calls of the record's arm, in microseconds, guard's clock."""
     candidate_us: float | None = None

@@ -168,6 +168,7 @@ class Report:
             max_absolute_error=_finite(worst.max_absolute_error) if worst else None,
             max_relative_error=_finite(worst.max_relative_error) if worst else None,
             matched_ratio=worst.matched_ratio if worst else None,
+            worst_inputs=worst.inputs if worst else None,
         )
 
     def add_pair(self, pair: PairTimes) -> None:

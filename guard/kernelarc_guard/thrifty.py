@@ -90,7 +90,7 @@ def checked_call(
     outputs = arm.outputs(workload)
     expected = bench.oracle.reference_outputs(bench.problem.workloads[workload], draw.inputs)
     result = judged(bench.problem, workload, outputs, expected)
-    bench.remember(workload, result)
+    bench.remember(workload, result, draw.kind)
     if not result.ok:
         raise SolutionFault(result.reason or "wrong_result", result.detail, workload)
     return elapsed

@@ -38,6 +38,8 @@ class Comparison:
     """Of the output that matches worst."""
     detail: str = ""
     """The first output that fails and its worst element."""
+    inputs: str = "own"
+    """Where the call's inputs come from, in the words of a draw's kind."""
 
 
 @dataclass(frozen=True)

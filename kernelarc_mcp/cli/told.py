@@ -68,7 +68,7 @@ def _rows(case: Case, reports: Sequence[WorkloadReport], *, timed: bool) -> None
     if all(one.state == "not evaluated" for one in reports):
         return
     times = ("record us", "candidate us") if timed else ()
-    table = Table("workload", "state", *times, "largest error", "max_atol", "max_rtol")
+    table = Table("workload", "state", *times, "largest error", "inputs", "max_atol", "max_rtol")
     workloads = {one.uuid: one for one in case.problem.workloads}
     for one in reports:
         numbers = (_number(one.record_us), _number(one.candidate_us)) if timed else ()
@@ -77,9 +77,16 @@ def _rows(case: Case, reports: Sequence[WorkloadReport], *, timed: bool) -> None
             one.reason or one.state,
             *numbers,
             _number(one.max_absolute_error),
+            one.worst_inputs or "",
             *_allowed(workloads.get(one.uuid)),
         )
     out.print(table)
+    if any(one.worst_inputs not in (None, "own") for one in reports):
+        out.print(
+            "inputs: those with which the largest error was seen; what is allowed of others than the"
+            " workload's own follows the size of the outputs that they have",
+            markup=False,
+        )
     out.print(f"allowed: {MEANS[case.problem.definition.kernelarc.tolerance]}", markup=False)
 
 

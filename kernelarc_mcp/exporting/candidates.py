@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kernelarc_guard.judgement import merged_workloads
 from kernelarc_guard.protocol import Result, WorkloadReport
 from kernelarc_guard.ratios import Ratio
 from kernelarc_guard.reasons import Stage
@@ -115,8 +116,6 @@ def _result(attempt: Attempt) -> Result | None:
 
 
 def _of_attempt(campaign: Campaign, state: CampaignState, attempt: Attempt) -> Judged:
-    result = _result(attempt)
-    assert result is not None
     solution = solution_of(campaign, state, attempt.ticket)
     anchored = attempt.confirmation.anchored if attempt.confirmation is not None else None
     proposal, step = attempt.proposal, state.step_of(attempt.ticket)
@@ -142,7 +141,8 @@ def _of_attempt(campaign: Campaign, state: CampaignState, attempt: Attempt) -> J
         algorithm=proposal.algorithm,
         layout=proposal.layout,
         model=proposal.model,
-        workloads=result.workloads,
+        # A confirmation times; what the errors were only the screen says.
+        workloads=merged_workloads([one for one in (attempt.screen, attempt.confirmation) if one]),
     )
 
 

@@ -1,5 +1,6 @@
 """Answers where equality is the wrong test: chosen places, samples, and forms of a problem's own."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,9 @@ def test_any_of_equal_scores_may_be_chosen(tmp_path: Path) -> None:
     chosen = {"values": values[:, :4].contiguous(), "indices": indices[:, :4].contiguous()}
     assert not torch.equal(chosen["indices"], _right(bench, draw)["indices"])
     bench.check(0, chosen, draw)
-    assert bench.worst[0].ok
+    assert bench.worst[0].ok and bench.worst[0].inputs == "own"
+    bench.check(0, chosen, replace(draw, kind="scaled values"))
+    assert bench.worst[0].inputs == "scaled values"
 
 
 def _swapped(answer: Answer) -> Answer:

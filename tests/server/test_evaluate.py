@@ -110,6 +110,8 @@ def test_the_first_kernel_of_the_documentation_compiles_and_is_right(tmp_path: P
         assert checked.returncode == 0, checked.stdout + checked.stderr
         assert "right on every workload; nothing was timed" in checked.stdout
         assert "calibrating" not in checked.stderr and "max_atol" in checked.stdout
+        rows = [line for line in checked.stdout.splitlines() if " passed " in line]
+        assert rows and all(re.search(r" own | values", row) for row in rows), checked.stdout
 
 
 def test_a_check_says_what_is_wrong_and_ends_with_status_1(folder: Path) -> None:

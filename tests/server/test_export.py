@@ -118,6 +118,10 @@ def test_a_folder_holds_what_evaluate_reads_and_its_test_names_what_is_expected(
     assert (
         readme.startswith("# add: KEEP 1.1") and "tried gain:15 | x" not in readme.splitlines()[0]
     )
+    (header, _, *rows) = [line for line in readme.splitlines() if line.count("|") == 5]
+    # The times are the confirmation's, the error is the screen's.
+    assert header.endswith("| largest error |") and rows
+    assert all(row.endswith("| 1e-06 |") for row in rows)
     status, _, err = run("export", str(searched), "--out", str(out))
     assert (status, err.count("\n")) == (2, 1) and "expected a new or an empty folder" in err
 
