@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kernelarc_guard.words import axes_in_words
-from kernelarc_mcp.reporting.document import Document, WorkloadRow
+from kernelarc_mcp.reporting.document import Document
 from kernelarc_mcp.reporting.progress import Point
 from kernelarc_mcp.reporting.roofline import Options, roofline_chart
 from kernelarc_mcp.reporting.thinning import thinned
+from kernelarc_mcp.reporting.workloads import WorkloadRow, axes_of, times_as_fast
 
-__all__ = ["MOST_MARKS", "PALETTE", "Options", "axes_of", "best_so_far", "charts", "workload_bars"]
+__all__ = ["MOST_MARKS", "PALETTE", "Options", "best_so_far", "charts", "hollow", "workload_bars"]
 
 MOST_MARKS: Final = 2_000
 """Single candidates drawn in one chart; beyond, the lowest and the highest of each stretch."""
@@ -67,11 +67,7 @@ def best_so_far(points: Sequence[Point], key: str, name: str) -> Options:
                 "type": "scatter",
                 "symbolSize": 9,
                 "itemStyle": {"color": PALETTE[number % len(PALETTE)]},
-                "data": [
-                    {"value": [_place(one, key), one.over_seed], "name": _label(one)}
-                    for one in shown
-                    if one.agent == agent
-                ],
+                "data": [_mark(one, key) for one in shown if one.agent == agent],
             }
         )
     return {
@@ -101,9 +97,14 @@ def workload_bars(rows: Sequence[WorkloadRow]) -> Options:
     }
 
 
-def axes_of(row: WorkloadRow) -> str:
-    """Return a workload's axes in words, its uuid where it has none."""
-    return axes_in_words(row.axes, row.uuid)
+def hollow(point: Point) -> bool:
+    """Return whether it was measured faster than the record that stands, and is not one."""
+    return point.over_seed is not None and point.over_seed > point.best
+
+
+def _mark(point: Point, key: str) -> Options:
+    mark: Options = {"value": [_place(point, key), point.over_seed], "name": _label(point)}
+    return mark | {"symbol": "emptyCircle"} if hollow(point) else mark
 
 
 def _place(point: Point, key: str) -> float:
@@ -115,4 +116,5 @@ def _label(point: Point) -> str:
 
 
 def _ratio(other: float | None, mine: float | None) -> float | None:
-    return round(other / mine, 3) if other and mine else None
+    ratio = times_as_fast(other, mine)
+    return None if ratio is None else round(ratio, 3)

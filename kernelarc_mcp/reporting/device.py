@@ -17,6 +17,9 @@ class DeviceFacts(Model):
     """In words; empty before the first calibration."""
     toolchain: str = ""
     """Versions the calibration was measured with; empty where they are not known."""
+    gpu: str = ""
+    """Its model, and the driver's version; empty on a CPU and where they are not known."""
+    driver: str = ""
     blocks: int
     """Timed blocks whose device state was recorded."""
     sm_mhz: float | None = None
@@ -37,6 +40,7 @@ def device_facts(campaign: Campaign, state: CampaignState) -> DeviceFacts:
         for result in (attempt.screen, attempt.confirmation)
         if result is not None
     ]
+    versions = state.calibration.toolchain if state.calibration else {}
     states = [one for result in results for one in result.device_states]
     held: dict[str, int] = {}
     for word in (word for one in states for word in one.held_by or []):
@@ -45,6 +49,8 @@ def device_facts(campaign: Campaign, state: CampaignState) -> DeviceFacts:
         device=campaign.settings.device,
         machine=state.calibration_machine,
         toolchain=toolchain_line(state.calibration) if state.calibration else "",
+        gpu=versions.get("GPU", ""),
+        driver=versions.get("driver", ""),
         blocks=len(states),
         sm_mhz=_median(states, "sm_mhz"),
         power_w=_median(states, "power_w"),

@@ -10,29 +10,20 @@ from kernelarc_guard.protocol import Result
 from kernelarc_mcp.cost.told import ToldSoFar
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.conclusions import memory_of
-from kernelarc_mcp.host.errors import BadRequest
 from kernelarc_mcp.host.readable import readable
+from kernelarc_mcp.host.settings import CampaignSettings
 from kernelarc_mcp.host.state import Attempt, CampaignState
 from kernelarc_mcp.host.verify import verify
 from kernelarc_mcp.noise import calibration_view
 from kernelarc_mcp.report import Report, report_of
 from kernelarc_mcp.reporting.device import DeviceFacts, device_facts
+from kernelarc_mcp.reporting.problem import ProblemFacts, problem_facts
 from kernelarc_mcp.reporting.progress import Point, progress
-from kernelarc_mcp.scores.campaign import campaign_times
+from kernelarc_mcp.reporting.workloads import WorkloadRow, workload_rows
 from kernelarc_mcp.scores.dots import RooflineView, roofline_view
 
 CONCLUSIONS = 200
 """The newest that a document holds."""
-
-
-class WorkloadRow(Model):
-    """One workload of the record; microseconds on the guard's clock, null where not measured."""
-
-    uuid: str
-    axes: dict[str, int]
-    record_us: float | None
-    seed_us: float | None
-    reference_us: float | None
 
 
 class ConclusionRow(Model):
@@ -58,6 +49,14 @@ class Document(Report):
     record_digest: str | None
     description: str
     """Of the problem, by its definition."""
+    about: ProblemFacts
+    settings: CampaignSettings
+    """What the campaign was created with."""
+    ledger_rows: int
+    ledger_head: str
+    """Hash of the ledger's last row: whoever has it has these very rows."""
+    record_stake: float | None
+    """What the record's confirmation risked; null for the seed."""
     parameters: Parameters
     """Of the KEEP rule."""
     measured_on: DeviceFacts
@@ -79,7 +78,7 @@ def read_document(folder: Path, version: str) -> Document:
     with readable(folder) as campaign:
         report = report_of(campaign, ToldSoFar(campaign))
         findings = verify(campaign.journal.ledger.folder)
-        workloads, said = _workloads(campaign)
+        workloads, said = workload_rows(campaign)
         conclusions, stored = _conclusions(campaign)
         with campaign.journal.reading() as state:
             created = state.campaign
@@ -93,6 +92,11 @@ def read_document(folder: Path, version: str) -> Document:
                 seed_digest=created.seed_digest,
                 record_digest=known.solution_digest if known else created.seed_digest,
                 description=campaign.problem.definition.description,
+                about=problem_facts(campaign, state),
+                settings=created.settings,
+                ledger_rows=state.seq,
+                ledger_head=state.head,
+                record_stake=_stake(known),
                 parameters=created.settings.parameters,
                 measured_on=device_facts(campaign, state),
                 protection=judged.protection if judged else {},
@@ -115,34 +119,17 @@ def _shared(report: Report) -> dict[str, Any]:
     return fields
 
 
+def _stake(known: Attempt | None) -> float | None:
+    result = known.confirmation if known is not None else None
+    return result.decision.stake if result is not None and result.decision is not None else None
+
+
 def _judged(state: CampaignState, known: Attempt | None) -> Result | None:
     """Return the record's confirmation, else the last judgement there was."""
     if known is not None and known.confirmation is not None:
         return known.confirmation
     results = [a.confirmation or a.screen for a in reversed(state.attempts.values())]
     return next((result for result in results if result is not None), None)
-
-
-def _workloads(campaign: Campaign) -> tuple[list[WorkloadRow], str]:
-    try:
-        times = campaign_times(campaign)
-        seed = campaign_times(campaign, "seed")
-    except BadRequest as error:
-        return [], str(error)
-    axes = {workload.uuid: workload.axes for workload in campaign.problem.workloads}
-    first = {row.uuid: row.solution_us for row in seed.workloads}
-    rows = []
-    for row in times.workloads:
-        rows.append(
-            WorkloadRow(
-                uuid=row.uuid,
-                axes=axes.get(row.uuid, {}),
-                record_us=row.solution_us,
-                seed_us=first.get(row.uuid),
-                reference_us=row.reference_us,
-            )
-        )
-    return rows, times.source
 
 
 def _conclusions(campaign: Campaign) -> tuple[list[ConclusionRow], int]:

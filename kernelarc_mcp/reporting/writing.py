@@ -4,19 +4,26 @@ import csv
 import io
 import json
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kernelarc_guard.reasons import REASONS
 from kernelarc_mcp.report import SubmissionReport
-from kernelarc_mcp.reporting.charts import axes_of, charts
+from kernelarc_mcp.reporting.attempts import conclusion_line, drafts_line, models_of, reason_of
+from kernelarc_mcp.reporting.baselines import baseline_lines
+from kernelarc_mcp.reporting.charts import charts, hollow
 from kernelarc_mcp.reporting.document import Document
-from kernelarc_mcp.reporting.facts import commands, device_lines
+from kernelarc_mcp.reporting.facts import device_lines, device_paragraph
+from kernelarc_mcp.reporting.glossary import VERDICTS, glossary, says
+from kernelarc_mcp.reporting.lead import dates, lead, title
+from kernelarc_mcp.reporting.problem import problem_lines
+from kernelarc_mcp.reporting.repeat import commands, needed
+from kernelarc_mcp.reporting.sure import sure_lines
 from kernelarc_mcp.reporting.thinning import thinned
+from kernelarc_mcp.reporting.workloads import axes_of, times_as_fast
 
 MOST_ROWS: Final = 200
 """Attempts listed in a page beside all KEEPs; the CSV has all of them."""
@@ -81,17 +88,35 @@ def _context(document: Document) -> dict[str, Any]:
         if row.verdict:
             key = (row.verdict, row.reason or "")
             reasons[key] = reasons.get(key, 0) + 1
+    occurring = {row.verdict for row in submissions}
+    unsaid, device = device_paragraph(document)
     return {
         "d": document,
+        "title": title(document),
+        "dates": dates(document, _moment(document.created_at), _moment(document.written_at)),
+        "lead": lead(document),
+        "device": device,
+        "unsaid": unsaid,
+        "problem_lines": problem_lines(document.about),
         "kept": [step for step in document.records if step.agent is not None],
+        "baselines": baseline_lines(document),
+        "sure": sure_lines(document),
         "listed": listed,
         "device_lines": device_lines(document),
         "dots": thinned(document.roofline.dots, MOST_DOTS, lambda dot: dot.bytes_per_second),
         "costs": [*document.costs.agents, document.costs.total],
+        "needed": needed(document),
         "commands": commands(document),
         "left_out": len(submissions) - len(listed),
         "reasons": sorted(reasons.items(), key=lambda item: -item[1]),
-        "says": {name: reason.says for name, reason in REASONS.items()},
+        "verdicts": [(name, *told) for name, told in VERDICTS.items() if name in occurring],
+        "says": says,
+        "drafts": drafts_line(document),
+        "reason_of": partial(reason_of, document),
+        "models_of": partial(models_of, document),
+        "hollow": any(hollow(point) for point in document.progress),
+        "glossary": glossary(),
+        "over": times_as_fast,
     }
 
 
@@ -113,6 +138,7 @@ def _templates() -> Environment:
         "spread": _spread,
         "moment": _moment,
         "axes": axes_of,
+        "conclusion": conclusion_line,
         "cell": lambda text: " ".join(str(text).split()).replace("|", "\\|"),
     }
     return environment

@@ -38,6 +38,7 @@ def campaign_times(campaign: Campaign, submission: str = "") -> Times:
                 solution_us=report.candidate_us if report.state == "passed" else None,
                 reference_us=seed_us * ratio if seed_us and ratio else None,
                 record_us=report.record_us,
+                seed_us=seed_us,
             )
         )
     part = "confirmation" if result.op == "confirm" else "screen"
@@ -63,6 +64,7 @@ def _of_seed(campaign: Campaign, state: CampaignState, reference: dict[str, floa
                 solution_us=times.get(workload.uuid),
                 reference_us=_scaled(times.get(workload.uuid), reference.get(workload.uuid)),
                 record_us=times.get(workload.uuid),
+                seed_us=times.get(workload.uuid),
             )
             for workload in campaign.problem.workloads
         ],

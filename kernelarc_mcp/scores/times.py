@@ -12,6 +12,8 @@ class WorkloadTimes(Model):
     """Null too where it did not pass: then its score is 0."""
     reference_us: float | None = None
     record_us: float | None = None
+    seed_us: float | None = None
+    """Of a campaign's seed, measured beside both."""
 
 
 class Times(Model):

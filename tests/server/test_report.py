@@ -11,10 +11,12 @@ from host_places import judge_all, make_campaign, opened, planned, scripted_guar
 from server_campaigns import Place
 
 from kernelarc_mcp.host.campaign import open_campaign
+from kernelarc_mcp.report import BaselineReport
 from kernelarc_mcp.reporting.charts import MOST_MARKS, best_so_far
 from kernelarc_mcp.reporting.document import read_document
 from kernelarc_mcp.reporting.progress import Point
-from kernelarc_mcp.reporting.writing import MOST_ROWS, html
+from kernelarc_mcp.reporting.workloads import WorkloadRow, spread_over_workloads
+from kernelarc_mcp.reporting.writing import MOST_ROWS, html, markdown
 
 SUMMARY = "a </script><b>bold</b> | claim"
 
@@ -66,18 +68,29 @@ def test_a_report_says_the_result_how_sure_on_what_and_how_to_repeat_it(
     assert all(f"wrote {tmp_path / 'r' / name}" in out.replace("\n", "") for name in written)
     text = (tmp_path / "r" / "report.md").read_text()
     first = text.splitlines()
-    assert first[0] == "# add on cpu: 1.22 times as fast as the seed"
+    assert first[0] == "# add (float32) on cpu: 1.22 times as fast as the seed"
     assert first[2].startswith("s001 of ada is 1.22") and "95 % interval 1.2" in first[2]
+    assert first[2].endswith(
+        "Found at attempt 1; 3 of 20 attempts are spent, the 1 judged since brought no confirmed gain,"
+        " 1 without a verdict yet."
+    )
     for said in (
         "The chance that this campaign ever says so of a candidate that is not is at most 1 %",
         "verify: every counter and verdict was computed again",
+        "It is not corrected for selection",
+        "# REPEATS THE HEADLINE: ",
+        "kernelarc-mcp evaluate --problem DIR/problem --solution record.json --device cpu",
         "kernelarc-mcp reproduce DIR s001",
+        "kernelarc-mcp new NEW --problem DIR/problem --device cpu --attempts 20 ",
+        "| REVERT | Wrong, slower, or not shown close",
+        "| Inputs | x float32 [n]; y float32 [n] |",
         "| REVERT | wrong_result | 1 |",
-        "**win** (s001 KEEP, ada): wide loads use them",
-        "* Problem: add, digest ",
+        "**win**, s001 KEEP, ada: wide loads: use them",
+        "| Problem | add, digest ",
     ):
         assert said in text, said
     page = Tags((tmp_path / "r" / "report.html").read_text())
+    assert first[2] in page.text and "REPEATS THE HEADLINE" in page.text
     for said in (
         "1.22",
         "at most 1 %",
@@ -124,6 +137,46 @@ def test_a_ledger_that_does_not_verify_is_said_first(searched: Path, tmp_path: P
     assert "verify does NOT agree" in page and "all agree" not in page
 
 
+def test_a_report_names_the_workload_that_makes_most_of_the_gain_and_one_that_regressed(
+    searched: Path,
+) -> None:
+    rows = [
+        WorkloadRow(uuid=uuid, axes={"n": n}, record_us=1.0, seed_us=seed, reference_us=3.0)
+        for uuid, n, seed in (("w8", 8, 1.21), ("w9", 9, 9.0))
+    ]
+    assert spread_over_workloads(rows) == (
+        "By workload 1.21 to 9.00 times (ratios of medians): n=9 alone makes 92 % of the gain (of its"
+        " logarithm); the geometric mean without it is 1.21 times."
+    )
+    document = read_document(searched, "0")
+    detail = "1.06x the record's speed. Workload 1 is shown slower than the band of 2 %."
+    row = document.submissions[1].model_copy(
+        update={"reason": "workload_regressed", "detail": detail}
+    )
+    text = markdown(document.model_copy(update={"submissions": [row], "workloads": rows}))
+    assert "workload_regressed: n=9 |" in text and "n=9 alone makes 92 %" in text
+
+
+def test_a_report_says_loudly_that_it_does_not_know_the_gpu_and_what_is_no_verdict(
+    searched: Path,
+) -> None:
+    document = read_document(searched, "0")
+    on_gpu = document.measured_on.model_copy(update={"device": "cuda:0", "toolchain": ""})
+    known = on_gpu.model_copy(update={"gpu": "NVIDIA H200", "driver": "580.1", "toolchain": "x"})
+    line = BaselineReport(
+        name="torch.compile",
+        speedup=0.61,
+        detail="0.61x the record's speed over 1 screening pairs (sd 1 %); goal 1.02x.",
+    )
+    changes = {"measured_on": on_gpu, "baselines": [line]}
+    text = markdown(document.model_copy(update=changes))
+    assert "**GPU model and driver were not recorded (this campaign is older than that)" in text
+    assert "0.61x the seed's speed over one screening pair" in text
+    assert "roughly 2 times as fast as it" in text and "not measured side by side" in text
+    text = markdown(document.model_copy(update={"measured_on": known}))
+    assert text.startswith("# add (float32) on NVIDIA H200: ") and "580.1, in " in text
+
+
 def test_a_long_search_stays_a_page_one_can_open(searched: Path) -> None:
     document = read_document(searched, "0")
     row = document.submissions[1]
@@ -153,6 +206,8 @@ def test_charts_of_long_searches_keep_the_extremes() -> None:
     names = [one["name"] for one in drawn[1]["data"]]
     assert len(names) <= MOST_MARKS and {"t12345 ACCEPT", "t23456 ACCEPT"} <= set(names)
     assert (names[0], names[-1]) == ("t1 KEEP", "t50000 ACCEPT")
+    unproven = [one["name"] for one in drawn[1]["data"] if one.get("symbol") == "emptyCircle"]
+    assert unproven == ["t12345 ACCEPT"]
 
 
 def test_a_report_that_cannot_be_written_is_one_line(
