@@ -142,7 +142,7 @@ async def _submit_some(agent: Agent, number: int, count: int, taken: list[float]
             "source": KERNEL.format(1000 * number + turn, plan),
             "summary": f"Try {turn}.",
             "request_id": f"{number}-{turn}",
-            "language": "fortran" if turn % 5 == 4 else "",
+            "entry_point": "gone.py::run" if turn % 5 == 4 else "",
             "wait_seconds": 0,
         }
         answers = []

@@ -174,8 +174,12 @@ class Run:
             "request_id": f"request-{number}",
         }
         if not measured:
-            # Three of the ways to end at the gate: no such language, no such entry, no such file name.
-            kinds = ({"language": "none"}, {"entry_point": "gone.py::run"}, {"filename": "../k.py"})
+            # Three of the ways to end at the gate: no such function, no such entry file, no such file name.
+            kinds = (
+                {"entry_point": "kernel.py::gone"},
+                {"entry_point": "gone.py::run"},
+                {"filename": "../k.py"},
+            )
             arguments |= kinds[number % 3]
         view = await _call(client, "submit_candidate", arguments)
         turn = 0

@@ -6,6 +6,8 @@ from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from kernelarc_mcp.follow import follow
+from kernelarc_mcp.host.envelope import languages_of
+from kernelarc_mcp.host.errors import BadRequest
 from kernelarc_mcp.room import submission_within
 from kernelarc_mcp.tools.desk import Desk
 from kernelarc_mcp.tools.parameters import (
@@ -125,6 +127,7 @@ class SubmittingTools:
         is cut off. Set request_id so that a retried call cannot be charged twice. While your
         directive is DRAFT, declare algorithm, dsl and layout, and change at least one of them."""
         agent = self._desk.caller()
+        self._check_language(language)
         ticket, charged = self._desk.host.submit(
             agent,
             source=source,
@@ -176,6 +179,18 @@ class SubmittingTools:
         """Return a submission of the caller as it stands now, as its first wait would."""
         view = self._desk.host.submission(self._desk.reader(), ticket)
         return submission_within(_told(view, 2))
+
+    def _check_language(self, language: str) -> None:
+        """Raise BadRequest for what no candidate can be written in here: a slip costs no attempt.
+
+        No enum in the schema: which languages there are depends on the campaign's device.
+        """
+        allowed = languages_of(self._desk.host.settings.device)
+        if language and language not in allowed:
+            raise BadRequest(
+                f"`language`: expected one of {', '.join(allowed)}, or none, got {language!a}."
+                " Nothing was stored, nothing was charged."
+            )
 
     async def _follow(
         self, agent: str, ticket: str, context: Context[Any, Any], seconds: float

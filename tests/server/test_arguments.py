@@ -104,7 +104,7 @@ async def test_a_conclusion_over_its_caps_is_refused_with_cap_and_length(
 ) -> None:
     async with connected(Host.open(place.folder), "ada", silent_guard) as client:
         wait = {"wait_seconds": 0}
-        rejected = SUBMIT | {"language": "fortran"} | wait
+        rejected = SUBMIT | {"entry_point": "gone.py::run"} | wait
         ticket = answer_of(await client.call_tool("submit_candidate", rejected))["ticket"]
         before = place.events()
         for field, cap in (("summary", 160), ("lesson", 1200)):
@@ -144,7 +144,7 @@ async def test_a_misspelt_argument_is_named(place: Place, silent_guard: str) -> 
 async def test_source_that_happens_to_be_json_stays_text(place: Place, silent_guard: str) -> None:
     async with connected(Host.open(place.folder), "ada", silent_guard) as client:
         for source in ('{"a": 1}', "null", "12"):
-            sent = SUBMIT | {"source": source, "language": "fortran", "wait_seconds": 0}
+            sent = SUBMIT | {"source": source, "entry_point": "gone.py::run", "wait_seconds": 0}
             ticket = answer_of(await client.call_tool("submit_candidate", sent))["ticket"]
             seen = await client.call_tool("view_snapshot", {"submission": ticket})
             assert answer_of(seen)["text"] == source

@@ -128,7 +128,7 @@ async def test_the_serving_process_maps_no_torch(place: Place, silent_guard: str
     with http_server(place.folder, silent_guard) as (process, url):
         async with client_of(url, place.tokens["ada"]) as client:
             answer_of(await client.call_tool("get_brief", {}))
-            submit = {"source": KERNEL, "summary": "x + x", "language": "fortran"}
+            submit = {"source": KERNEL, "summary": "x + x", "entry_point": "gone.py::run"}
             answer_of(await client.call_tool("submit_candidate", submit))
         maps = Path(f"/proc/{process.pid}/maps").read_text()
         for heavy in ("torch", "cupy", "libcuda"):

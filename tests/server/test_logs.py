@@ -32,7 +32,7 @@ def test_each_verdict_is_a_line_for_people_and_one_for_programs(
     server = RawStdio(place.folder, silent_guard, "ada")
     server.send_bytes(call(1, "get_brief", "{}"))
     server.answer(1)
-    arguments = {"source": "# a secret of the agent", "summary": "s", "language": "none"}
+    arguments = {"source": "# a secret of the agent", "summary": "s", "entry_point": "gone.py::run"}
     server.send_bytes(call(2, "submit_candidate", json.dumps(arguments)))
     assert server.answer(2)["structuredContent"]["verdict"] == "REJECT"
     assert server.close() == 0

@@ -94,7 +94,7 @@ async def test_every_tools_text_is_its_structure_and_short(
         await call("get_strategy_lens")
         await call("read_memory", limit=64)
         rejected = await call(
-            "submit_candidate", source=source, summary="x + x", language="fortran"
+            "submit_candidate", source=source, summary="x + x", entry_point="gone.py::run"
         )
         view = await call("submit_candidate", source=source, summary="x + x", wait_seconds=0)
         ticket = view["ticket"]

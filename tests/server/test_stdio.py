@@ -24,9 +24,9 @@ async def test_a_client_optimises_over_stdio_as_the_agent_it_launched(
     async with Client(server, mode=era) as client:
         brief = answer_of(await client.call_tool("get_brief", {}))
         assert brief["state"]["agent"] == "bob"
-        submit = {"source": KERNEL, "summary": "x + x", "language": "fortran"}
+        submit = {"source": KERNEL, "summary": "x + x", "entry_point": "gone.py::run"}
         view = answer_of(await client.call_tool("submit_candidate", submit))
-        assert view["reason"] == "envelope_bad_language"
+        assert view["reason"] == "envelope_bad_entry"
         assert "s999" in refusal_of(await client.call_tool("wait_submission", {"ticket": "s999"}))
 
 

@@ -142,18 +142,31 @@ async def test_a_rejected_submission_is_stored_charged_and_answered_at_once(
     async with connected(Host.open(place.folder), "ada", silent_guard) as client:
         with anyio.fail_after(5):
             view = answer_of(
-                await client.call_tool("submit_candidate", SUBMIT | {"language": "fortran"})
+                await client.call_tool("submit_candidate", SUBMIT | {"entry_point": "gone.py::run"})
             )
         assert (view["state"], view["verdict"]) == ("done", "REJECT")
-        assert (view["stage"], view["reason"]) == ("envelope", "envelope_bad_language")
+        assert (view["stage"], view["reason"]) == ("envelope", "envelope_bad_entry")
         assert view["state_after"]["attempts_left"] == 3
+
+
+async def test_a_language_that_is_not_here_is_refused_and_costs_nothing(
+    place: Place, silent_guard: str
+) -> None:
+    async with connected(Host.open(place.folder), "ada", silent_guard) as client:
+        before = place.events()
+        for language in ("rust", "triton"):
+            sent = SUBMIT | {"language": language}
+            text = refusal_of(await client.call_tool("submit_candidate", sent))
+            assert "`language`: expected one of" in text and "cpp" in text
+            assert f"got '{language}'" in text and "nothing was charged" in text
+        assert place.events() == before
 
 
 async def test_a_spent_budget_is_an_error_and_reading_stays_allowed(
     place: Place, silent_guard: str
 ) -> None:
     async with connected(Host.open(place.folder), "ada", silent_guard) as client:
-        rejected = SUBMIT | {"language": "fortran"}
+        rejected = SUBMIT | {"entry_point": "gone.py::run"}
         views = [answer_of(await client.call_tool("submit_candidate", rejected)) for _ in range(4)]
         assert views[-1]["state_after"]["directive"] == "STOP"
         before = place.events()
@@ -176,7 +189,7 @@ async def test_subscribers_hear_of_the_board_and_the_memory(
     uris = ["kernelarc://board", "kernelarc://memory"]
     async with connected(Host.open(place.folder), "ada", silent_guard) as client:
         async with client.listen(resource_subscriptions=uris) as heard:
-            rejected = SUBMIT | {"language": "fortran"}
+            rejected = SUBMIT | {"entry_point": "gone.py::run"}
             ticket = answer_of(await client.call_tool("submit_candidate", rejected))["ticket"]
             with anyio.fail_after(5):
                 assert uri_of(await anext(aiter(heard))) == uris[0]
