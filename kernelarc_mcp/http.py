@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 import anyio
 from mcp.server import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from kernelarc_mcp.dashboard.routes import Dashboard
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
-from kernelarc_mcp.web import bodies, front, sessions
+from kernelarc_mcp.web import answers, bodies, front, sessions
 from kernelarc_mcp.web.connections import Connections
 from kernelarc_mcp.web.front import Front
 from kernelarc_mcp.web.listening import CannotListen, listening, run
@@ -120,7 +122,7 @@ def _entrance(
 
 
 def _protocol(server: MCPServer[None]) -> ASGIApp:
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         streamable_http_path=PATH,
         # The front has checked both headers, for every path.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
@@ -128,3 +130,10 @@ def _protocol(server: MCPServer[None]) -> ASGIApp:
         session_idle_timeout=sessions.IDLE_SECONDS,
         max_sessions=sessions.ALL,
     )
+    paths = sorted(path for one in app.routes if "{" not in (path := getattr(one, "path", "{")))
+
+    async def nothing_here(_: Request, __: Exception) -> Response:
+        return answers.no_such_path(paths)
+
+    app.add_exception_handler(404, nothing_here)
+    return app

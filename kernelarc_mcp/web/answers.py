@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -37,6 +38,12 @@ def wrong_role(needed: str) -> Response:
         403,
         {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{needed}"'},
     )
+
+
+def no_such_path(known: Sequence[str]) -> Response:
+    """Say which paths there are; the one that was asked for is not repeated."""
+    said = f"There is nothing at this path. There are {', '.join(known)}."
+    return JSONResponse({"error": "not_found", "error_description": said}, 404)
 
 
 def too_much(what: str, seconds: float) -> Response:

@@ -106,6 +106,10 @@ def test_strangers_are_refused_everywhere_and_learn_nothing(
         "//mcp",
     ):
         assert http.get(here.base + path).status_code in (404, 307), path
+    lost = http.get(f"{here.base}/no-such-place")
+    assert (lost.status_code, lost.json()["error"]) == (404, "not_found")
+    said = lost.json()["error_description"]
+    assert "/health, /manage/tokens, /mcp, /metrics" in said and "no-such-place" not in said
     assert http.get(f"{here.base}/health").json()["status"] == "ok"
     assert here.board_as("ada", http)["problem"] == "doubling"
 
@@ -113,7 +117,12 @@ def test_strangers_are_refused_everywhere_and_learn_nothing(
 def test_another_agents_ticket_session_and_source_stay_closed(
     here: Door, http: httpx2.Client
 ) -> None:
-    submit = {"source": f"# {MARK}\n", "summary": "s", "language": "fortran", "wait_seconds": 0}
+    submit = {
+        "source": f"# {MARK}\n",
+        "summary": "s",
+        "entry_point": "gone.py::run",
+        "wait_seconds": 0,
+    }
     ada, bob = here.bearer("ada"), here.bearer("bob")
     answered = http.post(
         here.url,
