@@ -20,7 +20,7 @@ from kernelarc_mcp.connecting.door import (
     stdio_door,
 )
 from kernelarc_mcp.connecting.files import LEFT_ALONE, printed, written
-from kernelarc_mcp.connecting.forms import PROMPT, Client, Era, Form, form_for
+from kernelarc_mcp.connecting.forms import PROMPT, Client, Form, form_for
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.host import Host
 
@@ -107,7 +107,7 @@ def connect(
         if check:
             raise typer.Exit(NOT_CONNECTED)
         return
-    _try(door, token, who, form.era)
+    _try(door, token, who, form)
 
 
 def _print(form: Form, project: Path) -> None:
@@ -128,14 +128,14 @@ def _write(form: Form, project: Path) -> None:
             err.print(f"{path} is yours: add what {loop} says to it by hand.", markup=False)
 
 
-def _try(door: Door, token: str, agent: str, era: Era) -> None:
+def _try(door: Door, token: str, agent: str, form: Form) -> None:
     # The MCP SDK takes more than a second to import; nothing before this needs it.
     from kernelarc_mcp.connecting.check import CannotConnect, look
 
     shown = _shown(door)
     err.print(f"Trying {shown}", markup=False)
     try:
-        seen = anyio.run(look, door, token, era)
+        seen = anyio.run(look, door, token, form.era)
     except CannotConnect as error:
         err.print(f"kernelarc-mcp: not connected: {error}", markup=False)
         sys.exit(NOT_CONNECTED)
@@ -143,7 +143,7 @@ def _try(door: Door, token: str, agent: str, era: Era) -> None:
         err.print(f"kernelarc-mcp: connected, but as {seen.agent}, not {agent}", markup=False)
         sys.exit(NOT_CONNECTED)
     err.print(
-        f"Connected in {seen.seconds:.1f} s: {seen.server}, protocol {seen.protocol}, "
+        f"Connected in {seen.seconds:.1f} s: {seen.server}, protocol {seen.protocol} ({form.greeting}), "
         f"{len(seen.tools)} tools ({', '.join(seen.tools)}).",
         markup=False,
     )

@@ -47,6 +47,13 @@ class Form:
     era: Era = "legacy"
     """How the client connects: `auto` tries the protocol of 2026 first, `legacy` shakes hands."""
 
+    @property
+    def greeting(self) -> str:
+        """Say in half a sentence why the client speaks the protocol that it speaks."""
+        if self.era == "auto":
+            return "this client asks for the newest first"
+        return "this client begins with the handshake of those before 2026"
+
 
 def form_for(client: Client, door: Door, *, trust: bool = False) -> Form:
     """Return what `client` needs in order to reach a campaign through `door`.
@@ -75,6 +82,7 @@ def _claude(door: Door) -> Form:
             Whole(f".claude/skills/{SERVER}/SKILL.md", skill_text()),
         ],
         [
+            *_token_note(door, "Claude Code"),
             "Claude Code shows the server as pending until you have trusted the folder: start "
             "`claude` there once. `claude -p` needs no trust.",
             f'Headless: claude -p "{PROMPT}" --allowedTools mcp__{SERVER}',
@@ -103,6 +111,7 @@ def _codex(door: Door) -> Form:
             Whole(SHARED_SKILL, skill_text()),
         ],
         [
+            *_token_note(door, "Codex"),
             "Codex ignores this file without a word until you have trusted the folder: start `codex` "
             "there once, or put the table into config.toml in your own .codex directory.",
             "Headless, trusted or not: codex exec --skip-git-repo-check -c "
@@ -127,6 +136,7 @@ def _gemini(door: Door, *, trust: bool = False) -> Form:
             Whole(SHARED_SKILL, skill_text()),
         ],
         [
+            *_token_note(door, "Gemini CLI"),
             "Gemini CLI connects to no server in a folder you have not trusted: start `gemini` there "
             "once, or set GEMINI_CLI_TRUST_WORKSPACE=true (--skip-trust does not connect it).",
             f'Headless: GEMINI_CLI_TRUST_WORKSPACE=true gemini -p "{PROMPT}"'
@@ -153,7 +163,10 @@ def _cursor(door: Door) -> Form:
             JsonEntry(".cursor/mcp.json", ("mcpServers", SERVER), entry),
             Whole(SHARED_SKILL, skill_text()),
         ],
-        ["Cursor has no setting for how long a call may take; no call here takes a minute."],
+        [
+            *_token_note(door, "Cursor", " (`cursor FOLDER`), not from the desktop"),
+            "Cursor has no setting for how long a call may take; no call here takes a minute.",
+        ],
     )
 
 
@@ -191,10 +204,26 @@ def _json(door: Door) -> Form:
             FirstText("AGENTS.md", loop_text()),
         ],
         [
-            "The form most clients read. Give a call at least 60 s; where your client does not fill "
-            f"in ${{{TOKEN_VARIABLE}}}, name the variable in its own way.",
+            *_token_note(door, "your client"),
+            "The form most clients read. Give a call at least 60 s"
+            + (
+                f"; where your client does not fill in ${{{TOKEN_VARIABLE}}}, name the variable in its"
+                " own way."
+                if isinstance(door, HttpDoor)
+                else "."
+            ),
         ],
     )
+
+
+def _token_note(door: Door, name: str, more: str = "") -> list[str]:
+    """Say where a client's token must be set; over stdio there is none."""
+    if isinstance(door, StdioDoor):
+        return []
+    return [
+        f"Start {name} from a shell in which {TOKEN_VARIABLE} is set{more}: it takes the token from "
+        "there, and without it every call ends with status 401."
+    ]
 
 
 def _plain(door: Door, reference: str, name: str = TOKEN_VARIABLE) -> dict[str, Any]:

@@ -297,7 +297,10 @@ def test_over_stdio_the_command_that_was_written_is_tried(
     status, out, err = run(*arguments, *project)
     assert status == 0, err
     assert ".codex/config.toml" in out and ".agents/skills/kernelarc/SKILL.md" in out
-    assert re.search(r"protocol 2025-11-25, \d+ tools \(get_brief, get_strategy_lens", err)
+    assert re.search(
+        r"protocol 2025-11-25 \(this client begins with .*\), \d+ tools \(get_brief, get_strategy_lens",
+        err,
+    )
     assert "get_brief: bob on doubling (cpu)" in err and "4 attempts left" in err
 
 
@@ -337,10 +340,15 @@ def test_the_first_prompt_is_told_and_gemini_may_be_trusted(
 ) -> None:
     monkeypatch.delenv("KERNELARC_TOKEN", raising=False)
     base = ("connect", str(place.folder), "--http", "--agent", "ada", "--client")
+    stdio = ("connect", str(place.folder), "--agent", "ada", "--no-check", "--client")
     for client in CLIENTS:
         status, out, err = run(*base, client)
         assert status == 0 and f"First prompt for the agent: {PROMPT}" in err
         assert '"…"' not in err and "trust" not in out
+        if client != "vscode":
+            assert "from a shell in which KERNELARC_TOKEN is set" in err
+        status, _, err = run(*stdio, client)
+        assert status == 0 and "TOKEN" not in err, err
     status, out, _ = run(*base, "gemini", "--trust")
     assert status == 0 and json.loads(out)["mcpServers"]["kernelarc"]["trust"] is True
     assert run(*base, "claude", "--trust")[0] == 2
