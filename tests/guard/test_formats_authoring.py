@@ -207,11 +207,11 @@ def test_of_one_example_an_axis_says_more_than_a_number() -> None:
     ("source", "more", "says"),
     [
         ("operators.py", {}, "expected operators.py:FUNCTION, or a module with Model, get_inputs"),
-        ("operators.py:gone", {}, "operators has no 'gone'"),
+        ("operators.py:gone", {}, "operators.py has no 'gone'; its functions are "),
         ("operators.py:OPERATORS = 3", {}, "'OPERATORS = 3' is not the name of a function"),
         ("gone.py:f", {}, "gone.py: no such file"),
         ("no_such_module:f", {}, "module 'no_such_module' cannot be imported"),
-        ("operators.py:scaled", {}, "parameter 'x' has no --shape, no --scalar and no --constant"),
+        ("operators.py:scaled", {}, "`--shape x=ROWS,1024`"),
         (
             "operators.py:pairs",
             {"shapes": {"y": ["4"]}},

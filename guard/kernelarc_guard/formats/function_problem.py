@@ -63,7 +63,11 @@ def _inputs(function: Any, request: Request) -> dict[str, Document]:
             raise NotUsable(f"{name!r} is given twice, as a shape and as a number")
     for one in known or []:
         if one.name not in given and one.default is one.empty:
-            raise NotUsable(f"parameter {one.name!r} has no --shape, no --scalar and no --constant")
+            raise NotUsable(
+                f"parameter {one.name!r} has no --shape, no --scalar and no --constant; give one, such "
+                f"as `--shape {one.name}=ROWS,1024`, `--scalar {one.name}=1e-6` or `--constant "
+                f"{one.name}=-1`"
+            )
     if not request.shapes:
         raise NotUsable("--shape: expected the shape of at least one tensor, as NAME=ROWS,1024")
     for name in request.dtypes:
@@ -116,7 +120,9 @@ def _reference(found: Found, request: Request, inputs: Mapping[str, Document]) -
                 f"--from {request.source}: the file has a function run of its own; rename it"
             )
         if request.draw and request.draw not in defined:
-            raise NotUsable(f"--draw: the file has no function {request.draw!r}")
+            raise NotUsable(
+                f"--draw: the file has no function {request.draw!r}; it has {', '.join(defined)}"
+            )
         if "run" in defined and pyast.positional(defined["run"]) == list(inputs):
             return text
         if "run" in defined:

@@ -42,8 +42,16 @@ class Found:
         """Return a member of the module; NotUsable where there is none."""
         value = getattr(self.module, name, None)
         if value is None:
-            raise NotUsable(f"{self.module.__name__} has no {name!r}")
+            where = self.module.__file__ or self.module.__name__
+            raise NotUsable(f"{where} has no {name!r}; {self._offer()}")
         return value
+
+    def _offer(self) -> str:
+        """Say which functions there are; of an installed module, which may have thousands, nothing."""
+        if self.text is None:
+            return "expected the name of a function of that module"
+        names = [name for name in pyast.functions(pyast.parse(self.text)) if name[0] != "_"]
+        return f"its functions are {', '.join(names)}" if names else "it has no functions"
 
 
 def find(source: str, place: Path) -> Found:
