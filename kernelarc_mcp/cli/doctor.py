@@ -206,47 +206,53 @@ def _problems() -> Finding:
 
 
 def _calibrations() -> list[Finding]:
-    """Return one line for each stored calibration: ok are those that `evaluate` would use."""
+    """Return a line for each calibration that is believed, and one for all others together.
+
+    Ok are those that `evaluate` would use.
+    """
     now = datetime.now(UTC)
-    found = []
-    for one in CalibrationCache(calibration_cache()).stored():
-        age = age_of(one.calibration, now)
-        seen = warnings(one.calibration, one.machine, now) + _unused(one, now)
-        what = f"problem {one.calibration.problem[:12]}, record {one.record}"
-        what += f" {one.record_digest[:12]}"
-        said = "; ".join([what, f"{_age(age)} old", one_line(one.calibration), *seen])
-        found.append(
-            Finding(
-                name=f"calibration {one.problem} on {one.calibration.device}",
-                state="warning" if seen else "ok",
-                detail=said,
-            )
-        )
-    nothing = "none stored: `kernelarc-mcp calibrate --problem NAME` measures the noise here"
-    return found or [Finding(name="calibrations", state="warning", detail=nothing)]
+    stored = CalibrationCache(calibration_cache()).stored()
+    used = [_calibration(one, now) for one in stored if one.believed(now)]
+    older = len(stored) - len(used)
+    nothing = "none in use: `kernelarc-mcp calibrate --problem NAME` measures the noise here"
+    found = used or [Finding(name="calibrations", state="warning", detail=nothing)]
+    if older:
+        them = "calibration" if older == 1 else "calibrations"
+        why = "too old, of another machine, or without rulers"
+        said = f"{older} older {them}, not used any more: {why}"
+        found.append(Finding(name="older calibrations", state="ok", detail=said))
+    return found
 
 
-def _unused(one: StoredCalibration, now: datetime) -> list[str]:
-    """Return why `evaluate` would not use a stored calibration, one sentence each."""
-    found = []
-    if not one.believed(now):
-        found.append("Not used any more: too old, of another machine, or without rulers.")
+def _calibration(one: StoredCalibration, now: datetime) -> Finding:
+    seen = warnings(one.calibration, one.machine, now) + _unused(one)
+    what = f"problem {one.calibration.problem[:12]}, record {one.record} {one.record_digest[:12]}"
+    age = f"{_age(age_of(one.calibration, now))} old"
+    return Finding(
+        name=f"calibration {one.problem} on {one.calibration.device}",
+        state="warning" if seen else "ok",
+        detail="; ".join([what, age, one_line(one.calibration), *seen]),
+    )
+
+
+def _unused(one: StoredCalibration) -> list[str]:
+    """Return why `evaluate` would not use a believed calibration, one sentence each."""
     folder = library().get(one.problem)
     if folder is None:
-        return found
+        return []
     try:
         problem = read_problem(folder)
         record = record_of(None, problem, one.calibration.device)
     except (ProblemError, SolutionError) as error:
-        return [*found, f"The library's {one.problem} cannot be read: {error}."]
+        return [f"The library's {one.problem} cannot be read: {error}."]
     if one.calibration.problem != problem.digest:
-        found.append(f"`evaluate --problem {one.problem}` does not use it: another problem.")
-    elif one.record_digest != record.digest:
-        found.append(
+        return [f"`evaluate --problem {one.problem}` does not use it: another problem."]
+    if one.record_digest != record.digest:
+        return [
             f"`evaluate --problem {one.problem}` does not use it without --record:"
             f" its record is {record.name} {record.digest[:12]}."
-        )
-    return found
+        ]
+    return []
 
 
 def _age(age: timedelta) -> str:

@@ -15,7 +15,7 @@ from kernelarc_guard.problem import read_problem
 from kernelarc_guard.protocol import Progress
 from kernelarc_guard.solution import reference_solution
 from kernelarc_mcp.cache import calibration_cache
-from kernelarc_mcp.calibrations import CalibrationCache
+from kernelarc_mcp.calibrations import CalibrationCache, StoredCalibration
 from kernelarc_mcp.cli.options import record_of
 from kernelarc_mcp.cli.plot import WIDTH, strip_plot
 from kernelarc_mcp.cli.stages import step_of
@@ -136,10 +136,18 @@ def test_calibrate_prints_stores_and_doctor_lists_it(
     document = json.loads(run("calibrate", *options, "--guard-python", guard, "--json")[1])
     assert document["calibration"]["nurseries"] == [4, 4, 4]
     found = json.loads(run("doctor", "--guard-python", guard, "--json")[1])
-    (line,) = [one for one in found if one["name"].startswith("calibration")]
     # The scripted guard dates its calibrations at the beginning of 2026.
-    assert line["state"] == "warning" and "days old" in line["detail"]
-    assert "12 pairs in 3 nurseries" in line["detail"]
+    (none, older) = [one for one in found if "calibration" in one["name"]]
+    assert none["state"] == "warning" and "none in use" in none["detail"]
+    assert older["state"] == "ok"
+    assert older["detail"].startswith("1 older calibration, not used any more: ")
+    (file,) = calibration_cache().glob("*.json")
+    stored = StoredCalibration.model_validate_json(file.read_bytes())
+    young = stored.calibration.model_copy(update={"at": datetime.now(UTC).isoformat()})
+    file.write_text(stored.model_copy(update={"calibration": young}).model_dump_json())
+    found = json.loads(run("doctor", "--guard-python", guard, "--json")[1])
+    (line,) = [one for one in found if "calibration" in one["name"]]
+    assert "12 pairs in 3 nurseries" in line["detail"] and "0 hours old" in line["detail"]
     assert f"record {document['record']} " in line["detail"], "which one it is can be told"
     assert document["calibration"]["problem"][:12] in line["detail"]
     assert "empty window 10.0 us, writes 20.0 GB/s, copies 10.0 GB/s" in line["detail"]
