@@ -109,9 +109,9 @@ def profile(
         raise UserError("profile: --submission goes with the directory of a campaign")
     else:
         read = read_problem(problem_folder(problem), workloads)
-        for path in (solution, record):
+        for option, path in (("--solution", solution), ("--record", record)):
             if path is not None and not path.exists():
-                raise UserError(f"{path}: no such file or folder")
+                raise UserError(f"{option}: {path}: no such file or folder")
         request = ProfileRequest(
             id="profile",
             device=device,

@@ -155,9 +155,9 @@ def _measured(
     against: list[tuple[str, Solution]] = []
     asked: list[Count | Compare] = [_count(problem, device)]
     if solution is not None:
-        for path in (solution, *([record] if record else [])):
-            if not path.exists():
-                raise UserError(f"{path}: no such file or folder")
+        for option, path in (("--solution", solution), ("--record", record)):
+            if path is not None and not path.exists():
+                raise UserError(f"{option}: {path}: no such file or folder")
         candidate = read_solution(solution, definition)
         against.append(("reference", reference_solution(definition)))
         if record is not None:

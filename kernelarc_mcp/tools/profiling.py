@@ -9,7 +9,7 @@ from pydantic import Field
 from kernelarc_mcp.follow import HEARTBEAT, MAX_WAIT, POLL
 from kernelarc_mcp.profile_views import ProfileView
 from kernelarc_mcp.tools.desk import Desk
-from kernelarc_mcp.tools.parameters import Ticket, Turn, Wait
+from kernelarc_mcp.tools.parameters import Turn, Wait
 
 
 class ProfilingTools:
@@ -21,7 +21,14 @@ class ProfilingTools:
     async def profile_candidate(
         self,
         context: Context[Any, Any],
-        submission: Ticket,
+        submission: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=100,
+                description="The ticket of your submission, as submit_candidate returned it.",
+            ),
+        ],
         workload: Annotated[
             str,
             Field(max_length=100, description="Its uuid; empty: the one that took longest."),
