@@ -49,7 +49,7 @@ def problem_facts(campaign: Campaign, state: CampaignState) -> ProblemFacts:
         parts = (known.found_dsl, proposal.algorithm, proposal.layout)
         kind = ", ".join(part for part in parts if part)
         record = " ".join(proposal.summary.split()) or "no summary was given"
-        record += f" ({kind})" if kind else ""
+        record += f"; {kind}" if kind else ""
     return ProblemFacts(
         description=definition.description,
         operator_class=created.operator_class,
@@ -75,7 +75,7 @@ def problem_lines(facts: ProblemFacts) -> list[tuple[str, str]]:
         (f"{count} workload{'' if count == 1 else 's'}", "; ".join(facts.workloads)),
         ("Tolerance", facts.tolerance),
         ("Seed (the speedups are over it)", facts.seed),
-        ("Reference", facts.reference),
+        ("Reference (it says what is right)", facts.reference),
         ("Record", facts.record or "still the seed"),
     ]
 
