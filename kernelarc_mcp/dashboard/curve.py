@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kernelarc_guard.model import Model
+from kernelarc_mcp.dashboard.gauges import Gauged
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.state import Attempt, CampaignState
 from kernelarc_mcp.reporting.progress import held_seconds, over_seed
@@ -52,6 +53,8 @@ class Progress:
     """Follows one campaign; each look reads only the verdicts that came since."""
 
     campaign: Campaign
+    gauged: Gauged = field(default_factory=Gauged)
+    """What the device showed meanwhile."""
     _seen: int = 0
     _judged: int = 0
     _seconds: float = 0.0
@@ -80,6 +83,9 @@ class Progress:
     def _add(self, attempt: Attempt) -> None:
         self._judged += 1
         self._seconds += held_seconds(attempt)
+        for result in (attempt.screen, attempt.confirmation):
+            if result is not None:
+                self.gauged.add(result.device_states)
         if attempt.verdict == "KEEP":
             self._kept.append(_Kept(attempt.ticket, self._judged, self._seconds))
         own = over_seed(attempt)

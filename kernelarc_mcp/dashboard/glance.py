@@ -10,11 +10,13 @@ from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.cost.report import CostReport, cost_report
 from kernelarc_mcp.cost.told import ToldSoFar
 from kernelarc_mcp.dashboard.curve import Curve, Progress
+from kernelarc_mcp.dashboard.gauges import Gauges
 from kernelarc_mcp.dashboard.stream import StreamPage, stream_page
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.conclusions import read_memory
 from kernelarc_mcp.host.credit import lens_credit
+from kernelarc_mcp.host.election import holder_of
 from kernelarc_mcp.host.onlookers import ONLOOKER
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.tickets import activity
@@ -28,7 +30,6 @@ from kernelarc_mcp.report import (
     baseline_reports,
     record_report,
 )
-from kernelarc_mcp.reporting.roofline import Options, roofline_chart
 from kernelarc_mcp.reporting.thinning import thinned
 from kernelarc_mcp.scores.dots import RooflineView, roofline_view
 from kernelarc_mcp.views import CalibrationView, CanariesView, ConclusionView
@@ -58,6 +59,8 @@ class Glance(Model):
     device: str
     machine: str
     created_at: str
+    served: bool
+    """A server works on it."""
     attempts: int
     attempts_used: int
     queued: int
@@ -75,13 +78,13 @@ class Glance(Model):
     baselines: list[BaselineReport]
     calibration: CalibrationView | None
     canaries: CanariesView
+    gauges: Gauges
     quarantined: str
     suspect: str
     stream: StreamPage
     """The newest."""
     curve: Curve
     roofline: RooflineView
-    roofline_chart: Options
     costs: CostReport
     workloads: list[WorkloadBar]
     conclusions: list[ConclusionView]
@@ -118,6 +121,7 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
         device=settings.device,
         machine=state.calibration_machine,
         created_at=state.created_at,
+        served=served(campaign),
         attempts=state.total,
         attempts_used=state.used,
         queued=len(state.queue()),
@@ -134,17 +138,23 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
         baselines=baseline_reports(state),
         calibration=_calibration(campaign, state),
         canaries=canaries_view(state),
+        gauges=followed.progress.gauged.look(),
         quarantined=state.quarantined,
         suspect="" if state.suspect is None else state.suspect.reason,
         stream=stream_page(state),
         curve=curve,
         roofline=roofline,
-        roofline_chart=roofline_chart(roofline),
         costs=cost_report(state, followed.told.look(state.seq), campaign.folder),
         workloads=_workloads(campaign, state),
         conclusions=memory.conclusions,
         conclusions_stored=memory.stored,
     )
+
+
+def served(campaign: Campaign) -> bool:
+    """Say whether a server works on a campaign; one of another machine is taken to."""
+    holder = holder_of(campaign.folder)
+    return holder is not None and not holder.gone
 
 
 def _calibration(campaign: Campaign, state: CampaignState) -> CalibrationView | None:

@@ -9,14 +9,22 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from kernelarc_mcp.dashboard.glance import Followed, glance
+from kernelarc_mcp.dashboard.glance import Followed, glance, served
 from kernelarc_mcp.dashboard.stream import stream_page
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.web.front import DATA
 
 FILES: Final = "/dashboard/files"
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
-_NAMES: Final = ("dashboard.js", "parts.js", "charts.js", "dashboard.css", "echarts.min.js")
+_NAMES: Final = (
+    "words.js",
+    "charts.js",
+    "parts.js",
+    "trust.js",
+    "dashboard.js",
+    "dashboard.css",
+    "echarts.min.js",
+)
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
     " img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none';"
@@ -110,7 +118,8 @@ class Dashboard:
         ledger = self._campaign.journal.ledger
         # The one counts what other processes wrote, the other what this one did.
         others = ledger.connection.execute("PRAGMA data_version").fetchone()[0]
-        return ledger.last_seq(), others, ledger.connection.total_changes
+        wrote = ledger.connection.total_changes
+        return ledger.last_seq(), others, wrote, served(self._campaign)
 
     async def _changes(self) -> AsyncIterator[bytes]:
         seen: object = None

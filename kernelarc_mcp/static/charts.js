@@ -1,28 +1,50 @@
 "use strict";
-// Okabe and Ito's colours, told apart without red and green, the last two ours.
-const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f"];
+// Okabe and Ito's colours, told apart without red and green, the last two ours; lighter ones on dark paper.
+const PALETTES = {
+  light: ["#0072b2", "#d55e00", "#007a59", "#b5568f", "#b37400", "#2a8fc4", "#8c6d31", "#6b6b6b"],
+  dark: ["#56b4e9", "#ff9a4d", "#4fd3a8", "#e79ac4", "#f2c14e", "#9fd3f5", "#c9a86a", "#b5b5b5"],
+};
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const places = new Map();
+const palette = () => PALETTES[dark.matches ? "dark" : "light"];
+const ink = () => (dark.matches ? "#d8d8de" : "#3a3a42");
+const grey = () => (dark.matches ? "#a8a8b2" : "#77777f");
 
 function chart(id) {
   const place = places.get(id);
   if (place) return place;
-  const made = echarts.init(document.getElementById(id), dark.matches ? "dark" : null, { renderer: "canvas" });
+  const made = echarts.init($(id), dark.matches ? "dark" : null, { renderer: "canvas" });
   places.set(id, made);
   return made;
 }
 
 // A chart of nothing takes no room.
-function show(id, options) {
+function show(id, options, height) {
   const empty = !options.series.some((one) => one.data.some((value) => value != null));
-  document.getElementById(id).hidden = empty;
+  $(id).hidden = empty;
   if (empty) return;
-  chart(id).setOption({ backgroundColor: "transparent", animation: false, legend: { type: "scroll", top: 0 },
-    grid: { left: 55, right: 25, top: 40, bottom: 45, containLabel: true }, tooltip: { trigger: "item" }, ...options }, true);
+  if (height) $(id).style.height = `${height}rem`;
+  const made = chart(id);
+  made.resize();
+  made.setOption({ backgroundColor: "transparent", animation: false, legend: { type: "scroll", top: 0, itemWidth: 18, itemHeight: 10 },
+    grid: { left: 20, right: 40, top: 45, bottom: 35, containLabel: true }, tooltip: { trigger: "item" }, ...options }, true);
 }
 
 function agentColour(agents, agent) {
-  return PALETTE[agents.indexOf(agent) % PALETTE.length];
+  const colours = palette();
+  return colours[Math.max(0, agents.indexOf(agent)) % colours.length];
+}
+
+const axis = (name, more) => ({ type: "value", name, nameLocation: "middle", nameGap: 26, ...more });
+const filled = (colour) => ({ color: colour, borderColor: colour, borderWidth: 1.5, opacity: 1 });
+const hollow = (colour) => ({ color: "transparent", borderColor: colour, borderWidth: 1.5, opacity: 1 });
+const labelled = (text, position) => ({ show: true, position: position || "top", formatter: text, color: ink() });
+
+// Lines to beat, dashed, each with its name.
+function dashed(lines) {
+  return { silent: true, symbol: "none", lineStyle: { type: "dashed", color: grey(), width: 1.5 },
+    data: lines.map(({ at, text, vertical }) => ({ [vertical ? "xAxis" : "yAxis"]: at,
+      label: { formatter: text, position: vertical ? "start" : "insideEndTop", color: ink() } })) };
 }
 
 function progressChart(id, glance, key, name) {
@@ -31,49 +53,121 @@ function progressChart(id, glance, key, name) {
   const end = [curve.judged, curve.device_seconds][at];
   const line = curve.steps.map((step) => [step[at], step[2]]);
   line.push([end, line[line.length - 1][1]]);
+  const rivals = glance.baselines.filter((one) => one.speedup != null);
+  const heights = [...line.map((point) => point[1]), ...curve.confirmed.map((point) => point.over_seed), ...rivals.map((one) => one.speedup)];
+  const low = Math.min(...heights), high = Math.max(...heights), step = 10 ** Math.floor(Math.log10(Math.max(high - low, 0.01)));
   const agents = glance.agents.map((one) => one.agent);
-  const series = [{ name: "best record", type: "line", step: "end", symbol: "none", lineStyle: { width: 2, color: "#888" },
-    itemStyle: { color: "#888" }, data: line }];
+  const series = [{ name: "proven record", type: "line", step: "end", symbol: "none", lineStyle: { width: 2, color: grey() },
+    itemStyle: { color: grey() }, data: line,
+    markLine: dashed(rivals.map((one) => ({ at: one.speedup, text: `${one.name}: ${factor(one.speedup)}` }))) }];
   for (const agent of agents) {
     const own = curve.confirmed.filter((point) => point.agent === agent);
     if (!own.length) continue;
-    series.push({ name: agent, type: "scatter", symbolSize: 8, itemStyle: { color: agentColour(agents, agent) },
-      data: own.map((point) => ({ value: [point[key], point.over_seed], name: `${point.submission} ${point.verdict}` })) });
+    const colour = agentColour(agents, agent);
+    series.push({ name: agent, type: "scatter", itemStyle: filled(colour), labelLayout: { hideOverlap: true }, data: own.map((point) => {
+      const kept = point.verdict === "KEEP";
+      return { value: [point[key], +point.over_seed.toFixed(4)], name: `${point.submission} ${point.verdict}`, symbol: "circle", symbolSize: kept ? 10 : 6,
+        itemStyle: kept ? filled(colour) : hollow(colour), label: kept ? labelled(point.submission, [13, 9]) : { show: false } };
+    }) });
   }
-  show(id, { xAxis: { type: "value", name, nameLocation: "middle", nameGap: 26 },
-    yAxis: { type: "value", name: "times the seed", scale: true }, series });
+  const bound = (value, round) => +(round(value / step) * step).toPrecision(6);
+  show(id, { xAxis: axis(name, key === "judged" ? { minInterval: 1 } : {}), series,
+    yAxis: { type: "value", name: "times the seed", min: bound(low - step / 10, Math.floor), max: bound(high + step / 10, Math.ceil) } });
 }
 
 function workloadChart(glance) {
-  const rows = glance.workloads;
-  const ratios = rows.map((row) => (row.seed_us && row.record_us ? +(row.seed_us / row.record_us).toFixed(3) : null));
-  show("workloads", { xAxis: { type: "category", data: rows.map((row) => row.name), axisLabel: { rotate: 30 } },
-    yAxis: { type: "value", name: "times the seed" },
-    series: [{ name: "record over the seed", type: "bar", itemStyle: { color: PALETTE[0] }, data: ratios }] });
+  const rows = byWorkload(glance), ratios = rows.map((row) => +row.ratio.toPrecision(4));
+  const low = Math.min(...ratios), high = Math.max(...ratios), wide = high / low > 5;
+  const power = (value, round) => 2 ** round(Math.log2(value));
+  const scale = wide ? { type: "log", logBase: 2, min: Math.min(1, power(low, Math.floor)), max: +(Math.max(1, high) * 1.2).toPrecision(3), axisLabel: { showMaxLabel: false } } : { type: "value", min: 0 };
+  const each = rows.length > 12 ? 1.75 : 3;
+  show("workloads", { legend: { show: false }, grid: { left: 10, right: 70, top: 30, bottom: 35, containLabel: true },
+    xAxis: axis(`record, times the seed${wide ? " (logarithmic)" : ""}`, scale),
+    yAxis: { type: "category", inverse: true, data: rows.map((row) => row.name), axisTick: { show: false } },
+    series: [{ name: "record over the seed", type: "bar", barMaxWidth: 26, itemStyle: { color: palette()[0] }, data: ratios,
+      label: { show: true, position: "right", color: ink(), formatter: (point) => factor(point.value) },
+      markLine: dashed([{ at: 1, text: "seed", vertical: true }]) }] }, Math.max(1, rows.length) * each + 5);
 }
 
 // A lane for each agent, attempts from left to right, an arrow from what each stood on.
 function lineageChart(glance) {
-  const agents = glance.agents.map((one) => one.agent);
-  const place = new Map(glance.stream.rows.map((row) => [row.submission, [row.number, row.agent]]));
-  const standing = (row) => row.verdict === "KEEP" || row.verdict === "ACCEPT";
-  const nodes = glance.stream.rows.map((row) => ({ value: place.get(row.submission), symbolSize: row.verdict === "KEEP" ? 18 : 10,
-    name: `${row.submission} ${row.verdict || row.state}, stood on ${row.parent}`,
-    itemStyle: { color: agentColour(agents, row.agent), borderColor: "#888", borderWidth: row.draft ? 3 : 0, opacity: standing(row) ? 1 : 0.55 },
-    label: { show: row.verdict === "KEEP", position: "bottom", formatter: row.submission } }));
-  const links = glance.stream.rows.filter((row) => place.has(row.parent)).map((row) => ({ coords: [place.get(row.parent), place.get(row.submission)] }));
-  show("lineage", { legend: { show: false }, xAxis: { type: "value", name: "attempt", nameLocation: "middle", nameGap: 26, minInterval: 1, scale: true },
-    yAxis: { type: "category", data: agents, inverse: true },
-    series: [{ type: "lines", coordinateSystem: "cartesian2d", silent: true, symbol: ["none", "arrow"], symbolSize: 6, data: links,
-      lineStyle: { color: "#888", curveness: 0.2, width: 1 } }, { type: "scatter", data: nodes }] });
+  const rows = glance.stream.rows, agents = glance.agents.map((one) => one.agent);
+  const numbers = rows.map((row) => row.number), first = Math.min(...numbers), last = Math.max(...numbers);
+  const origin = first === 1 ? 0 : first - Math.max(1, Math.round((last - first) / 20));
+  const place = new Map(rows.map((row) => [row.submission, [row.number, row.agent]]));
+  const from = (row) => (row.parent === "seed" ? [origin, row.agent] : place.get(row.parent));
+  const parents = new Set(rows.map((row) => row.parent));
+  const look = (row) => {
+    const colour = agentColour(agents, row.agent);
+    if (!row.verdict) return filled(grey());
+    return standing(row.verdict) ? filled(colour) : hollow(colour);
+  };
+  const nodes = rows.map((row) => ({ value: place.get(row.submission), symbolSize: row.verdict === "KEEP" ? 16 : 9, symbol: row.draft ? "rect" : "circle",
+    name: `${row.submission} ${row.verdict || row.state}, stood on ${row.parent}`, itemStyle: look(row),
+    label: row.verdict === "KEEP" || parents.has(row.submission) ? labelled(row.submission, "bottom") : { show: false } }));
+  for (const agent of agents) {
+    if (!rows.some((row) => row.agent === agent && row.parent === "seed")) continue;
+    nodes.push({ value: [origin, agent], symbol: "diamond", symbolSize: 14, name: "seed", itemStyle: filled(grey()), label: labelled("seed", "bottom") });
+  }
+  // The longer an arc, the flatter, so that it stays in its lane.
+  const flat = (row) => Math.min(0.2, (0.07 * (last - origin)) / Math.max(1, row.number - from(row)[0]));
+  const links = rows.filter(from).map((row) => ({ coords: [from(row), place.get(row.submission)], lineStyle: { curveness: flat(row) } }));
+  show("lineage", { legend: { show: false }, grid: { left: 20, right: 40, top: 25, bottom: 35, containLabel: true },
+    xAxis: axis("attempt", { minInterval: 1, min: origin, max: Math.max(last, origin + 1) }),
+    yAxis: { type: "category", data: agents, inverse: true, axisLabel: { margin: 18 } },
+    series: [{ type: "lines", coordinateSystem: "cartesian2d", silent: true, clip: false, symbol: ["none", "arrow"], symbolSize: 6, data: links,
+      lineStyle: { color: grey(), opacity: 0.7, width: 1 } },
+    { type: "scatter", clip: false, labelLayout: { hideOverlap: true }, data: nodes }] }, Math.max(12, 6 * agents.length + 5));
+}
+
+// One dot for each record beneath the device's roofs: operations over intensity where these are counted, else bytes over attempts.
+function rooflineChart(glance) {
+  const view = glance.roofline, agents = glance.agents.map((one) => one.agent);
+  const classic = view.operations > 0 && view.memory > 0, giga = (value) => +(value / 1e9).toPrecision(5);
+  const intensity = classic ? view.operations / view.bytes : 0;
+  const dots = view.dots.filter((dot) => !classic || dot.operations_per_second);
+  const value = (dot) => (classic ? [+intensity.toPrecision(4), giga(dot.operations_per_second)] : [dot.at_attempt, giga(dot.bytes_per_second)]);
+  const dotOf = (dot) => {
+    const colour = dot.agent ? agentColour(agents, dot.agent) : grey();
+    return { value: value(dot), name: dot.submission + (dot.of_bound == null ? "" : `, ${number(100 * dot.of_bound, 3)} % of its bound`),
+      symbol: dot.agent ? "circle" : "diamond", symbolSize: dot.agent ? 10 : 14, itemStyle: dot.withdrawn ? hollow(colour) : filled(colour),
+      label: labelled(dot.submission + (dot.withdrawn ? " (withdrawn)" : ""), classic || !dot.agent ? "right" : "bottom") };
+  };
+  const series = [];
+  const roof = (name, data) => series.push({ name, type: "line", symbol: "none", lineStyle: { color: grey(), width: 2, type: "dashed" }, itemStyle: { color: grey() },
+    data, endLabel: { show: false }, tooltip: { show: false } });
+  let xAxis, yAxis;
+  if (classic) {
+    const rates = Object.entries(view.matrix), low = intensity / 10;
+    const high = Math.max(intensity, ...rates.map(([, rate]) => rate / view.memory)) * 10;
+    const top = Math.max(view.memory * (rates.length ? 0 : high), ...rates.map(([, rate]) => rate));
+    roof("memory's roof", [[low, giga(view.memory * low)], [top / view.memory, giga(top)]]);
+    for (const [dtype, rate] of rates) roof(`${dtype} products`, [[rate / view.memory, giga(rate)], [high, giga(rate)]]);
+    xAxis = axis("operations per byte", { type: "log", min: low, max: high, axisLabel: { formatter: (at) => number(at, 2) } });
+    yAxis = { type: "log", name: "GFLOP/s" };
+  } else {
+    const last = Math.max(1, glance.attempts_used), rates = dots.map((dot) => dot.bytes_per_second);
+    const wide = view.memory && view.memory / Math.min(...rates) > 50;
+    if (view.memory) roof(`what the memory allows: ${whole(view.memory / 1e9)} GB/s`, [[0, giga(view.memory)], [last, giga(view.memory)]]);
+    xAxis = axis("attempt", { min: 0, max: last, minInterval: 1 });
+    yAxis = wide ? { type: "log", name: "GB/s (logarithmic)", min: 10 ** Math.floor(Math.log10(giga(Math.min(...rates)) / 2)) } : { type: "value", name: "GB/s", min: 0 };
+  }
+  for (const name of ["seed", ...agents]) {
+    const own = dots.filter((dot) => (dot.agent || "seed") === name);
+    if (own.length) series.push({ name, type: "scatter", symbol: name === "seed" ? "diamond" : "circle", itemStyle: filled(name === "seed" ? grey() : agentColour(agents, name)),
+      labelLayout: { hideOverlap: true }, data: own.map(dotOf) });
+  }
+  show("roofline", { xAxis, yAxis, series });
 }
 
 function draw(glance) {
-  progressChart("by-attempt", glance, "judged", "verdicts");
-  progressChart("by-seconds", glance, "device_seconds", "device seconds");
+  if (glance.curve.judged) {
+    progressChart("by-attempt", glance, "judged", "verdicts");
+    progressChart("by-seconds", glance, "device_seconds", "device seconds");
+  }
   workloadChart(glance);
-  lineageChart(glance);
-  show("roofline", glance.roofline_chart);
+  if (glance.stream.rows.length) lineageChart(glance);
+  if (glance.roofline.dots.length) rooflineChart(glance);
 }
 
 function drawAnew(glance) {

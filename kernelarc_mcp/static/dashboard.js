@@ -47,13 +47,18 @@ function showAll(glance) {
   $("door").hidden = true;
   $("title").textContent = `${glance.campaign}: ${glance.problem}`;
   document.title = `${times(glance.record.speedup)} ${glance.campaign}`;
+  showState(glance);
+  showAlarms(glance);
+  showSections(glance);
   showRecord(glance);
-  news(glance);
-  showAgents(glance);
-  showCosts(glance.costs);
+  showTrust(glance);
   showBoard(glance);
+  showAgents(glance);
+  news(glance);
   showRoofline(glance.roofline);
-  showRest(glance);
+  showLenses(glance);
+  showCosts(glance.costs);
+  showMemory(glance);
   draw(glance);
   last = glance;
 }
@@ -61,7 +66,8 @@ function showAll(glance) {
 function refuse(status) {
   $("main").hidden = true;
   $("door").hidden = false;
-  $("state").textContent = "A token is needed.";
+  say("state", "");
+  say("link", "A token is needed.");
   $("refused").textContent = status === 401 && sessionStorage.getItem(KEPT) ? "This campaign does not know that token." : "";
   sessionStorage.removeItem(KEPT);
   $("token").focus();
@@ -72,7 +78,7 @@ async function look() {
   if (answer.status === 401) return refuse(401);
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
   showAll(await answer.json());
-  $("state").textContent = `Live; last change ${new Date().toLocaleTimeString()}.`;
+  say("link", "Connected.");
   return true;
 }
 
@@ -107,7 +113,7 @@ async function live() {
       await listen();
       return;
     } catch (error) {
-      $("state").textContent = `Not connected (${error.message}); trying again. What is shown may be old.`;
+      say("link", `Not connected (${error.message}); trying again. What is shown may be old.`);
       await new Promise((done) => setTimeout(done, wait));
     }
   }
@@ -126,5 +132,6 @@ $("door").addEventListener("submit", (event) => {
 });
 $("older").addEventListener("click", older);
 $("newest").addEventListener("click", newest);
+setInterval(() => last && showState(last), 30000);
 dark.addEventListener("change", () => drawAnew(last));
 open();

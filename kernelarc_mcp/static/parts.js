@@ -1,125 +1,175 @@
 "use strict";
-// The page's parts, each from the one document that the server makes. Everything of a campaign comes in
-// as text and never as markup.
-const $ = (id) => document.getElementById(id);
-const VERDICTS = ["KEEP", "ACCEPT", "REVERT", "REJECT"];
-const times = (value) => (value == null ? "" : `${value.toFixed(3)}x`);
-const micros = (value) => (value == null ? "" : value.toPrecision(4));
-const rate = (value) => (value == null ? "unknown" : (value / 1e9).toPrecision(4));
-const spread = (ratio) => (ratio ? `${ratio.lower.toFixed(3)} to ${ratio.upper.toFixed(3)}` : "");
-const clock = (at) => (at ? new Date(at).toLocaleTimeString() : "");
+// The page's parts about the search, each from the one document that the server makes.
 
-function element(name, text, cls) {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  if (cls) made.className = cls;
-  return made;
+function ended(glance) {
+  return glance.attempts_used >= glance.attempts && !glance.queued && !glance.judging.length;
 }
 
-function table(id, heads, rows) {
-  const head = element("thead"), body = element("tbody"), line = element("tr");
-  for (const [title, cls] of heads) {
-    const cell = element("th", title, cls);
-    cell.scope = "col";
-    line.append(cell);
-  }
-  head.append(line);
-  for (const row of rows) {
-    const made = element("tr");
-    row.forEach((value, index) => {
-      const [text, cls] = Array.isArray(value) ? value : [value, heads[index][1]];
-      const cell = element(index ? "td" : "th", text == null ? "" : String(text), cls);
-      if (!index) cell.scope = "row";
-      made.append(cell);
-    });
-    body.append(made);
-  }
-  if (!rows.length) {
-    const cell = element("td", "Nothing yet.");
-    cell.colSpan = heads.length;
-    body.append(element("tr"));
-    body.lastChild.append(cell);
-  }
-  $(id).replaceChildren(head, body);
+function lastVerdict(glance) {
+  return glance.stream.rows.reduce((newest, row) => (row.settled_at > newest ? row.settled_at : newest), "");
 }
 
-function list(id, lines) {
-  $(id).replaceChildren(...lines.map((line) => element("li", line)));
+function showState(glance) {
+  const last = lastVerdict(glance), left = `${glance.attempts - glance.attempts_used} of ${glance.attempts} left`;
+  const judging = `${glance.judging.length} being judged`;
+  if (ended(glance)) say("state", `Finished: all ${glance.attempts} attempts used; last verdict ${moment(last)}.`);
+  else if (glance.served) say("state", `Running: ${left}, ${judging}, ${last ? `last verdict ${ago(last)}` : "no verdict yet"}.`);
+  else say("state", `No server is running: ${left}, ${last ? `last verdict ${moment(last)}` : "no verdict yet"}.`);
+}
+
+function alarms(glance) {
+  const waiting = glance.queued + glance.judging.length, found = [];
+  if (glance.quarantined) found.push(`The device is in quarantine: ${glance.quarantined}`);
+  if (glance.suspect) found.push(`The record is suspect: ${glance.suspect}`);
+  if (!glance.served && waiting) found.push(`No server is running: ${counted(waiting, "submission")} ${waiting === 1 ? "waits" : "wait"}; \`kernelarc-mcp serve DIR\` goes on.`);
+  for (const warning of glance.calibration ? glance.calibration.warnings : []) found.push(warning.replace(/^It is (?=\d)/, "The calibration is "));
+  return found;
+}
+
+function showAlarms(glance) {
+  const found = alarms(glance), place = $("alarm");
+  place.hidden = !found.length;
+  if (place.dataset.said === found.join("\n")) return;
+  place.dataset.said = found.join("\n");
+  place.replaceChildren(...found.map((one) => element("p", one)));
+}
+
+function byWorkload(glance) {
+  const known = glance.workloads.filter((row) => row.seed_us && row.record_us);
+  return known.map((row) => ({ name: row.name, ratio: row.seed_us / row.record_us }));
+}
+
+function headline(glance) {
+  const record = glance.record;
+  if (!glance.curve.judged) return "No verdict yet: the seed is the record.";
+  if (record.agent == null) return "No faster kernel is proven yet: the seed is the record.";
+  let said = `Proven: ${record.submission} by ${record.agent} is ${times(record.speedup)} as fast as the seed`;
+  if (record.over_seed) said += ` (95 % ${spread(record.over_seed)})`;
+  if (record.lower) said += ` and at least ${times(record.lower)} as fast as the record before it (measured ${times(record.gain)})`;
+  const ratios = byWorkload(glance).map((one) => one.ratio), slowest = factor(Math.min(...ratios)), fastest = factor(Math.max(...ratios));
+  if (ratios.length && slowest !== fastest) said += `; ${slowest} to ${fastest} by workload`;
+  return `${said}.`;
+}
+
+function bestLine(glance) {
+  const known = glance.baselines.filter((one) => one.speedup != null).sort((a, b) => b.speedup - a.speedup);
+  if (!known.length) return "";
+  return `Best line to beat: ${known[0].name}: ${times(known[0].speedup)} as fast as the seed.`;
 }
 
 function showRecord(glance) {
-  const record = glance.record;
-  const over = record.over_seed ? `, 95 % interval ${spread(record.over_seed)}` : "";
-  const proven = record.lower ? `; more than ${times(record.lower)} the record before it is proven` : "";
-  $("headline").textContent = record.agent == null ? "The seed is the record: no faster kernel is proven yet."
-    : `${record.submission} of ${record.agent}: ${times(record.speedup)} the seed${over}${proven}.`;
-  const counts = VERDICTS.map((one) => `${glance.verdicts[one] || 0} ${one}`).join(", ");
-  $("budget").textContent = `${glance.attempts_used} of ${glance.attempts} attempts used, ${glance.queued} queued, ` +
-    `${glance.judging.length} being judged; ${counts}; ${glance.drafts_forced} drafts forced; device held ${glance.device_seconds.toFixed(0)} s.`;
-  list("activity", glance.activity);
+  $("headline").textContent = headline(glance);
+  $("rival").textContent = bestLine(glance);
+  const chips = [`${glance.attempts - glance.attempts_used} of ${glance.attempts} attempts left`, `${glance.queued} queued`];
+  if (glance.judging.length) chips.push(`${glance.judging.length} being judged`);
+  const made = chips.map((text) => element("li", text));
+  for (const one of VERDICTS) made.push(element("li", `${glance.verdicts[one] || 0} ${one}`, one, MEANS[one]));
+  made.push(element("li", `${counted(glance.drafts_forced, "draft")} forced`), element("li", `${whole(glance.device_seconds)} s on the device`));
+  $("budget").replaceChildren(...made);
+  const waits = !glance.served && glance.queued + glance.judging.length;
+  list("activity", waits ? [] : glance.activity);
+  $("hollow").hidden = !glance.curve.confirmed.some((point) => point.verdict !== "KEEP");
 }
 
 function showStream(page, newest) {
-  table("stream", [["submission"], ["agent"], ["verdict"], ["reason"], ["speedup", "n"], ["against"], ["stood on"], ["lens"], ["settled"], ["summary"]],
-    page.rows.map((row) => [row.submission + (row.draft ? " (draft)" : ""), row.agent, [row.verdict || row.state, row.verdict],
-      row.reason, times(row.speedup), row.against, row.parent, row.lens, clock(row.settled_at), row.summary]));
+  const heads = [["submission"], ["agent"], ["verdict"], ["reason"], ["over the record then", "n", "Its speed over the record that it was compared with"],
+    ["against", "", "The record then"], ["stood on", "", "The branch its agent had"], ["lens"], [`settled (${zone()})`], ["summary"]];
+  table("stream", heads, page.rows.map((row) => ({ cls: row.verdict === "KEEP" ? "kept" : "", cells: [
+    row.submission + (row.draft ? " (draft)" : ""), row.agent, [row.verdict || row.state, row.verdict, MEANS[row.verdict]],
+    [row.reason, "", row.says], times(row.speedup), row.against, row.parent, row.lens, moment(row.settled_at, true), [row.summary, "wide"]] })));
   const numbers = page.rows.map((row) => row.number);
-  $("where").textContent = numbers.length ? `Attempts ${Math.min(...numbers)} to ${Math.max(...numbers)} of ${page.attempts}.` : "";
+  $("where").textContent = numbers.length ? `Newest settled first. Attempts ${Math.min(...numbers)} to ${Math.max(...numbers)} of ${page.attempts}.` : "";
   $("older").disabled = page.older == null;
   $("newest").disabled = newest;
+  $("older").hidden = $("newest").hidden = newest && page.older == null;
+  const reasons = new Map(page.rows.filter((row) => row.reason).map((row) => [row.reason, row.says]));
+  facts("reasons", [...reasons].sort().map(([code, says]) => [`\`${code}\``, says]));
+}
+
+function drafts(one) {
+  if (!one.drafts_forced) return "none";
+  return `${one.drafts_made} of ${one.drafts_forced}${one.drafting && one.attempts_left > 0 ? ", DRAFT" : ""}`;
 }
 
 function showAgents(glance) {
   const costs = new Map(glance.costs.agents.map((row) => [row.agent, row]));
-  table("agents", [["agent"], ["lens"], ["attempts", "n"], ["left", "n"], ["r", "n"], ["drafts"], ["branch"], ...VERDICTS.map((one) => [one, "n"]),
-    ["best", "n"], ["model"], ["tokens", "n"], ["cost", "n"]],
-  glance.agents.map((one) => {
+  const heads = [["agent"], ["lens", "", "The way of thinking it was given"], ["attempts", "n"], ["left", "n"],
+    ["r", "n", "ACCEPTs and REVERTs since its last KEEP or draft"], ["drafts", "", "Made of those that were forced"],
+    ["branch", "", "What it explores from: its last KEEP or ACCEPT"], ...VERDICTS.map((one) => [one, "n", MEANS[one]]),
+    ["best, over the seed", "n"], ["model"], ["tokens", "n"], ["cost", "n"]];
+  const rows = glance.agents.map((one) => {
     const cost = costs.get(one.agent);
-    return [one.agent, one.lens, one.attempts_used, one.attempts_left, one.r,
-      `${one.drafts_made} of ${one.drafts_forced}${one.drafting ? ", DRAFT" : ""}`, one.branch,
-      ...VERDICTS.map((verdict) => one.verdicts[verdict] || 0), times(one.best), cost.models.join(", ") || "unknown", cost.tokens, cost.usd];
-  }));
+    return [one.agent, one.lens, one.attempts_used, one.attempts_left, one.r, drafts(one), one.branch,
+      ...VERDICTS.map((verdict) => one.verdicts[verdict] || 0), one.best == null ? UNKNOWN : times(one.best), cost.models.join(", ") || UNKNOWN, told(cost.tokens), told(cost.usd)];
+  });
+  table("agents", ...withoutUnknown(heads, rows, 11));
 }
+
+const told = (words) => (words === "unknown" ? UNKNOWN : words);
 
 function showCosts(costs) {
-  const cells = (row) => [row.tokens, row.usd, row.keeps, row.keep_tokens, row.keep_usd, row.percent_tokens, row.percent_usd];
-  table("costs", [["agent"], ["tokens", "n"], ["money", "n"], ["KEEPs", "n"], ["tokens per KEEP", "n"], ["money per KEEP", "n"],
-    ["tokens per 1 % gained", "n"], ["money per 1 % gained", "n"]],
-  [...costs.agents.map((row) => [row.agent, ...cells(row)]), ["all together", ...cells(costs.total)]]);
+  const cells = (row) => [row.keeps, ...[row.tokens, row.usd, row.keep_tokens, row.keep_usd, row.percent_tokens, row.percent_usd].map(told)];
+  const known = costs.total.tokens !== "unknown" || costs.total.usd !== "unknown";
+  $("costs-place").hidden = !known;
   list("cost-notes", costs.notes);
+  if (!known) return;
+  const heads = [["agent"], ["KEEPs", "n"], ["tokens", "n"], ["money", "n"], ["tokens per KEEP", "n"], ["money per KEEP", "n"],
+    ["tokens per 1 % gained", "n"], ["money per 1 % gained", "n"]];
+  const rows = [...costs.agents.map((row) => [row.agent, ...cells(row)]), ["all together", ...cells(costs.total)]];
+  // Where no sum is known, 'no KEEP' tells nothing either.
+  const money = costs.total.usd !== "unknown", tokens = costs.total.tokens !== "unknown";
+  const kept = heads.map(([title]) => (title.startsWith("money") ? money : title.startsWith("tokens") ? tokens : true));
+  table("costs", heads.filter((_, index) => kept[index]), rows.map((row) => row.filter((_, index) => kept[index])));
 }
 
-function showRoofline(view) {
-  table("dots", [["record"], ["agent"], ["attempt", "n"], ["us for all workloads", "n"], ["GB/s", "n"], ["matrix GFLOP/s", "n"], ["of its bound", "n"]],
-    view.dots.map((dot) => [dot.submission + (dot.withdrawn ? " (withdrawn)" : ""), dot.agent, dot.at_attempt, micros(dot.microseconds),
-      rate(dot.bytes_per_second), view.operations === 0 ? "none" : rate(dot.operations_per_second), dot.of_bound == null ? "unknown" : `${(100 * dot.of_bound).toPrecision(3)} %`]));
-  $("roof").textContent = view.words;
-  list("roof-notes", view.notes);
+function boardRow(one) {
+  return { speedup: one.speedup, cls: one.agent && !one.withdrawn ? "kept" : "", cells: [one.submission + (one.withdrawn ? ` (${one.withdrawn})` : ""), one.agent || "",
+    times(one.speedup), spread(one.over_seed), times(one.gain), times(one.lower), one.at_attempt] };
 }
 
 function showBoard(glance) {
-  const lines = glance.records.map((one) => [one.submission + (one.withdrawn ? ` (${one.withdrawn})` : ""), one.agent || "",
-    times(one.speedup), spread(one.over_seed), times(one.gain), times(one.lower), one.at_attempt]);
-  for (const one of glance.baselines) lines.push([`line to beat: ${one.name}`, "", one.speedup == null ? "not measured" : times(one.speedup), "", "", "", ""]);
-  table("board", [["record"], ["agent"], ["over the seed", "n"], ["95 % interval"], ["over the record before", "n"], ["proven above", "n"], ["attempt", "n"]], lines);
+  const lines = glance.records.map(boardRow);
+  for (const one of glance.baselines) {
+    lines.push({ speedup: one.speedup, cls: "rival", cells: [`line to beat: ${one.name}`, "", one.speedup == null ? "not measured" : times(one.speedup), "", "", "", ""] });
+  }
+  lines.sort((a, b) => (b.speedup || 0) - (a.speedup || 0));
+  table("board", [["record"], ["agent"], ["over the seed", "n"], ["95 % interval"], ["over the record before", "n"], ["proven above", "n", "Lower bound of the gain over the record before"], ["attempt", "n"]], lines);
   $("records").textContent = glance.records_in_all > glance.records.length ? `The newest ${glance.records.length} of ${glance.records_in_all} records.` : "";
-  table("times", [["workload"], ["record us", "n"], ["seed us", "n"]],
-    glance.workloads.map((row) => [row.name, micros(row.record_us), micros(row.seed_us)]));
+  const ratio = (row) => (row.seed_us && row.record_us ? factor(row.seed_us / row.record_us) : UNKNOWN);
+  const timed = glance.workloads.some((row) => row.record_us || row.seed_us);
+  $("times-place").hidden = !timed;
+  table("times", [["workload"], ["record, µs", "n"], ["seed, µs", "n"], ["over the seed", "n"]],
+    glance.workloads.map((row) => [row.name, number(row.record_us, 3), number(row.seed_us, 3), ratio(row)]));
 }
 
-function showRest(glance) {
-  table("lenses", [["lens"], ["agents"], ["attempts", "n"], ["KEEPs", "n"], ["device s", "n"]],
-    glance.lenses.map((one) => [one.lens, one.agents.join(", "), one.attempts, one.keeps, one.device_seconds.toFixed(1)]));
-  list("memory", glance.conclusions.map((one) => `${one.kind} (${one.evidence}): ${one.summary} ${one.lesson}`));
-  $("stored").textContent = glance.conclusions_stored ? `${glance.conclusions.length} of ${glance.conclusions_stored} conclusions, as the retention shows them.` : "Nothing was concluded yet.";
-  const noise = glance.calibration, canaries = glance.canaries;
-  const facts = [["Device", `${glance.device} ${glance.machine}`],
-    ["Noise", noise ? `pairs of a kernel with itself differ by ${micros(noise.sd_percent)} %` : "not calibrated yet"],
-    ["Smallest provable gain", noise && noise.resolution_percent ? `${micros(noise.resolution_percent)} %` : "unknown"],
-    ["Warnings", noise && noise.warnings.length ? noise.warnings.join(" ") : "none"],
-    ["Canaries", canaries.same + canaries.delayed ? `record against itself: ${canaries.same_hits} of ${canaries.same} called different; planted delays: ${canaries.delayed_seen} of ${canaries.delayed} seen` : "none yet"]];
-  $("device").replaceChildren(...facts.flatMap(([name, text]) => [element("dt", name), element("dd", text)]));
-  const alarms = [glance.quarantined && `The device is in quarantine: ${glance.quarantined}`, glance.suspect && `The record is suspect: ${glance.suspect}`].filter(Boolean);
-  $("alarm").hidden = !alarms.length;
-  $("alarm").textContent = alarms.join(" ");
+function showRoofline(view) {
+  table("dots", [["record"], ["agent"], ["attempt", "n"], ["µs for all workloads", "n"], ["GB/s", "n"], ["matrix GFLOP/s", "n"], ["of its bound", "n"]],
+    view.dots.map((dot) => [dot.submission + (dot.withdrawn ? " (withdrawn)" : ""), dot.agent, dot.at_attempt, number(dot.microseconds, 3),
+      whole(dot.bytes_per_second / 1e9), view.operations === 0 ? "none" : dot.operations_per_second == null ? UNKNOWN : whole(dot.operations_per_second / 1e9),
+      dot.of_bound == null ? UNKNOWN : `${number(100 * dot.of_bound, 3)} %`]));
+  $("roof").textContent = roofWords(view);
+  list("roof-notes", view.notes);
+}
+
+function roofWords(view) {
+  const last = view.dots.filter((dot) => !dot.withdrawn).pop();
+  if (!last) return view.words;
+  const said = `${last.agent ? last.submission : "The seed"} takes ${number(last.microseconds, 3)} µs for one call on every workload and moves ${whole(last.bytes_per_second / 1e9)} GB/s meanwhile`;
+  if (last.of_bound == null || !view.bound_us) return `${said}. What the device needs at least is not known.`;
+  const by = view.limited_by === "memory" ? "its memory" : `its ${view.limited_by} products`;
+  return `${said}. The device needs at least ${number(view.bound_us, 3)} µs, by the speed of ${by}: this reaches ${number(100 * last.of_bound, 3)} % of what is possible.`;
+}
+
+function showLenses(glance) {
+  table("lenses", [["lens"], ["agents now"], ["attempts", "n"], ["KEEPs", "n"], ["device, s", "n"]],
+    glance.lenses.map((one) => [one.lens, one.agents.join(", "), one.attempts, one.keeps, whole(one.device_seconds)]));
+}
+
+// Sections that have nothing to say yet are not there.
+function showSections(glance) {
+  const judged = glance.curve.judged > 0;
+  const there = { stream: glance.stream.rows.length, lineage: glance.stream.rows.length, lenses: glance.lenses.some((one) => one.attempts),
+    roofline: glance.roofline.dots.length, memory: glance.conclusions_stored, costs: judged || glance.costs.total.spent.of, board: judged || glance.baselines.length };
+  for (const [name, some] of Object.entries(there)) $(`${name}-part`).hidden = !some;
+  $("progress").hidden = !judged;
 }

@@ -85,7 +85,7 @@ def test_the_page_shows_a_verdict_when_it_comes(here: Door, page: Any) -> None:
     for place in ("by-attempt", "by-seconds", "lineage", "roofline"):
         assert page.locator(f"#{place} canvas").count() >= 1
     assert "unknown, not zero" in page.locator("#cost-notes").inner_text()
-    assert page.get_by_role("button", name="Older").is_disabled()
+    assert not page.get_by_role("button", name="Older").is_visible(), "all fits on one page"
 
 
 def test_who_has_no_token_is_asked_for_one(here: Door, page: Any) -> None:

@@ -10,13 +10,23 @@ from host_places import judge_all, make_campaign, opened, planned, scripted_guar
 from http_door import PATIENCE, Door, door
 from server_campaigns import Place, create
 
+from kernelarc_guard.device_state import DeviceState
+from kernelarc_mcp.dashboard.gauges import Gauged
 from kernelarc_mcp.dashboard.glance import Followed, glance
 from kernelarc_mcp.dashboard.stream import STREAM, stream_page
 from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.host.host import Host
 
 SECRET = "a_source_nobody_may_see"
-FILES = ("charts.js", "dashboard.css", "dashboard.js", "echarts.min.js", "parts.js")
+FILES = (
+    "charts.js",
+    "dashboard.css",
+    "dashboard.js",
+    "echarts.min.js",
+    "parts.js",
+    "trust.js",
+    "words.js",
+)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +94,7 @@ def test_a_viewer_sees_every_submission_but_no_source_and_hears_of_changes(here:
         ("s001", "ada")
     ]
     assert shown["attempts_used"] == 1 and shown["record"]["submission"] == "seed"
+    assert shown["served"] and shown["gauges"]["blocks"] == 0
     assert SECRET not in data.text
     pages = f"{here.base}/dashboard/data/submissions"
     page = httpx2.get(f"{pages}?before=2", headers=headers, timeout=PATIENCE)
@@ -125,6 +136,16 @@ def test_a_glance_tells_verdicts_records_and_what_each_stood_on(tmp_path: Path) 
     assert any(one.withdrawn for one in second.records)
     assert second.record.speedup == second.curve.steps[-1][2]
     assert {row.submission: row.parent for row in second.stream.rows}["s003"] == "s001"
+
+
+def test_gauges_keep_the_lowest_and_the_highest_of_what_the_device_told() -> None:
+    gauged = Gauged()
+    gauged.add([DeviceState(free_bytes=1, sm_mhz=1980, power_w=131.5)])
+    gauged.add([DeviceState(free_bytes=1, sm_mhz=1755), DeviceState(free_bytes=1, sm_mhz=1900)])
+    seen = gauged.look()
+    assert seen.blocks == 3 and seen.temperature_c is None
+    assert seen.sm_mhz is not None and (seen.sm_mhz.lowest, seen.sm_mhz.highest) == (1755, 1980)
+    assert seen.power_w is not None and seen.power_w.lowest == seen.power_w.highest == 131.5
 
 
 def test_a_glance_stays_small(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def test_a_campaign_is_shown_without_a_server_to_whoever_has_the_printed_link(pl
             bearer = {"Authorization": f"Bearer {token}"}
             shown = httpx2.get(data, headers=bearer, timeout=PATIENCE).json()
             assert shown["campaign"] == "trial" and shown["attempts_used"] == 0
+            assert not shown["served"]
             own = {"Authorization": f"Bearer {place.tokens['ada']}"}
             for wrong in ({}, own, {"Authorization": "Bearer ka_wrong"}):
                 assert httpx2.get(data, headers=wrong, timeout=PATIENCE).status_code == 401
