@@ -5,7 +5,6 @@ import mmap
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import torch
@@ -145,11 +144,13 @@ class Arm:
 
     def begin(self, workload: int, draw: Draw, *, evict: bool = True, renew: bool = False) -> None:
         """Begin a call, of which `finish` does the rest: the guard may do other work in between."""
-        self._begun = partial(self.call, workload, draw, evict=evict, renew=renew)
+        # Not a bound method: that would be a cycle, and keep all of a judgement's memory for long.
+        self._begun = workload, draw, evict, renew
 
     def finish(self) -> int:
         """Return the nanoseconds of the call that was begun; raises what `call` does."""
-        return self._begun()
+        workload, draw, evict, renew = self._begun
+        return self.call(workload, draw, evict=evict, renew=renew)
 
     def get_set(self, workload: int, draw: Draw) -> Runner:
         """Prepare a call that is made beside other arms' and not timed; return the runner to wake.

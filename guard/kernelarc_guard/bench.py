@@ -247,8 +247,8 @@ class Bench:
     def unannounced(self, workload: int, before: Draw | None) -> Iterator[tuple[Draw | None, bool]]:
         """Yield what `Unannounced.calls` does."""
         if self._dealer is None:
-            self._dealer = Unannounced(self.drawer, self.other, self._legal)
-        return self._dealer.calls(workload, before)
+            self._dealer = Unannounced(self.drawer)
+        return self._dealer.calls(self, workload, before)
 
     def other(self, workload: int) -> Draw | None:
         """Return inputs of another distribution that is legal for a workload, None without one."""
@@ -271,12 +271,12 @@ class Bench:
                 return None
             new = bool(secrets.randbits(1)) if statics is None else statics
             draw = self.drawer.derived(workload, choice, new)
-            if self._legal(workload, draw):
+            if self.legal(workload, draw):
                 return draw
         self.barred.add((workload, choice))
         return None
 
-    def _legal(self, workload: int, draw: Draw) -> bool:
+    def legal(self, workload: int, draw: Draw) -> bool:
         """Say whether the reference itself is finite and well inside the tolerance on a draw."""
         tolerance, definition = self._terms(workload)
         try:

@@ -6,8 +6,8 @@ order that nobody knows: drawn one by one, a sort may fail to come up in a whole
 """
 
 import secrets
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, Protocol
 
 from kernelarc_guard.constants import equal_inputs
 from kernelarc_guard.draws import Draw, Drawer
@@ -17,36 +17,40 @@ _Sort = Literal["renewed", "part", "spiked", "other"]
 _DECK: dict[_Sort, int] = {"renewed": 2, "part": 2, "spiked": 4, "other": 4}
 
 
+Call = tuple[Draw | None, bool]
+
+
+class Referee(Protocol):
+    """Who knows what a problem's reference bears."""
+
+    def other(self, workload: int) -> Draw | None:
+        """Return a workload's inputs of another distribution, None without one."""
+
+    def legal(self, workload: int, draw: Draw) -> bool:
+        """Say whether the reference bears a draw."""
+
+
 class Unannounced:
     """Deals the calls of another sort of one comparison, each workload's from a deck of its own."""
 
-    def __init__(
-        self,
-        drawer: Drawer,
-        other: Callable[[int], Draw | None],
-        legal: Callable[[int, Draw], bool],
-    ) -> None:
-        """Take where draws come from; `other` gives a workload's values of another distribution.
-
-        `legal` says whether the reference bears a draw on a workload.
-        """
+    def __init__(self, drawer: Drawer) -> None:
+        """Take where draws come from."""
         self._drawer = drawer
-        self._other = other
-        self._legal = legal
         self._decks: dict[int, list[_Sort]] = {}
         self._spikable: dict[int, list[str]] = {}
 
-    def calls(self, workload: int, before: Draw | None) -> Iterator[tuple[Draw | None, bool]]:
+    def calls(self, bench: Referee, workload: int, before: Draw | None) -> Iterator[Call]:
         """Yield inputs of another sort, None for own ones, and whether objects are to be new.
 
-        `before` is the last draw of the workload's own values. Where static inputs were changed, a call on
-        own values follows: what a solution keeps of them is made again there, not in a timed call.
+        `before` is the last draw of the workload's own values. Where static inputs were changed, a
+        call on own values follows: what a solution keeps of them is made again there, not in a
+        timed call.
         """
-        yield self._one(workload, before)
+        yield self._one(bench, workload, before)
         if self._drawer.unsettled(workload):
             yield None, False
 
-    def _one(self, workload: int, before: Draw | None) -> tuple[Draw | None, bool]:
+    def _one(self, bench: Referee, workload: int, before: Draw | None) -> Call:
         sort = self._dealt(workload)
         if sort == "renewed":
             return None, True
@@ -55,8 +59,8 @@ class Unannounced:
             part: Part = "rows" if secrets.randbits(1) else "elements"
             draw = self._drawer.part(workload, before, part)
         elif sort == "spiked":
-            draw = self._spiked(workload)
-        return draw or self._other(workload), False
+            draw = self._spiked(bench, workload)
+        return draw or bench.other(workload), False
 
     def _dealt(self, workload: int) -> _Sort:
         deck = self._decks.setdefault(workload, [])
@@ -65,7 +69,7 @@ class Unannounced:
             secrets.SystemRandom().shuffle(deck)
         return deck.pop()
 
-    def _spiked(self, workload: int) -> Draw | None:
+    def _spiked(self, bench: Referee, workload: int) -> Draw | None:
         """Return a draw with a few elements of one input far from usual, None where none may be."""
         names = self._spikable.get(workload)
         if names is None:
@@ -73,7 +77,7 @@ class Unannounced:
         if not names:
             return None
         draw = self._drawer.spiked(workload, secrets.choice(names))
-        return draw if self._legal(workload, draw) else None
+        return draw if bench.legal(workload, draw) else None
 
     def _find_spikable(self, workload: int) -> list[str]:
         """Return the inputs that may have spikes; only the steady ones where there are any.
