@@ -56,6 +56,7 @@ function progressChart(id, glance, key, name) {
   const rivals = glance.baselines.filter((one) => one.speedup != null);
   const heights = [...line.map((point) => point[1]), ...curve.confirmed.map((point) => point.over_seed), ...rivals.map((one) => one.speedup)];
   const low = Math.min(...heights), high = Math.max(...heights), step = 10 ** Math.floor(Math.log10(Math.max(high - low, 0.01)));
+  const withdrawn = new Set(glance.records.filter((one) => one.withdrawn).map((one) => one.submission));
   const agents = glance.agents.map((one) => one.agent);
   const series = [{ name: "proven record", type: "line", step: "end", symbol: "none", lineStyle: { width: 2, color: grey() },
     itemStyle: { color: grey() }, data: line,
@@ -65,7 +66,7 @@ function progressChart(id, glance, key, name) {
     if (!own.length) continue;
     const colour = agentColour(agents, agent);
     series.push({ name: agent, type: "scatter", itemStyle: filled(colour), labelLayout: { hideOverlap: true }, data: own.map((point) => {
-      const kept = point.verdict === "KEEP";
+      const kept = point.verdict === "KEEP" && !withdrawn.has(point.submission);
       return { value: [point[key], +point.over_seed.toFixed(4)], name: `${point.submission} ${point.verdict}`, symbol: "circle", symbolSize: kept ? 10 : 6,
         itemStyle: kept ? filled(colour) : hollow(colour), label: kept ? labelled(point.submission, [13, 9]) : { show: false } };
     }) });
@@ -84,7 +85,8 @@ function workloadChart(glance) {
   show("workloads", { legend: { show: false }, grid: { left: 10, right: 70, top: 30, bottom: 35, containLabel: true },
     xAxis: axis(`record, times the seed${wide ? " (logarithmic)" : ""}`, scale),
     yAxis: { type: "category", inverse: true, data: rows.map((row) => row.name), axisTick: { show: false } },
-    series: [{ name: "record over the seed", type: "bar", barMaxWidth: 26, itemStyle: { color: palette()[0] }, data: ratios,
+    series: [{ name: "record over the seed", type: "bar", barMaxWidth: 26, itemStyle: { color: palette()[0] },
+      data: ratios.map((ratio) => (wide && ratio < 1 ? { value: ratio, label: { position: "left" } } : ratio)),
       label: { show: true, position: "right", color: ink(), formatter: (point) => factor(point.value) },
       markLine: dashed([{ at: 1, text: "seed", vertical: true }]) }] }, Math.max(1, rows.length) * each + 5);
 }
@@ -95,7 +97,8 @@ function lineageChart(glance) {
   const numbers = rows.map((row) => row.number), first = Math.min(...numbers), last = Math.max(...numbers);
   const origin = first === 1 ? 0 : first - Math.max(1, Math.round((last - first) / 20));
   const place = new Map(rows.map((row) => [row.submission, [row.number, row.agent]]));
-  const from = (row) => (row.parent === "seed" ? [origin, row.agent] : place.get(row.parent));
+  // What is older than the rows shown stands where the seed does.
+  const from = (row) => place.get(row.parent) || [origin, row.agent];
   const parents = new Set(rows.map((row) => row.parent));
   const look = (row) => {
     const colour = agentColour(agents, row.agent);
@@ -106,12 +109,14 @@ function lineageChart(glance) {
     name: `${row.submission} ${row.verdict || row.state}, stood on ${row.parent}`, itemStyle: look(row),
     label: row.verdict === "KEEP" || parents.has(row.submission) ? labelled(row.submission, "bottom") : { show: false } }));
   for (const agent of agents) {
-    if (!rows.some((row) => row.agent === agent && row.parent === "seed")) continue;
-    nodes.push({ value: [origin, agent], symbol: "diamond", symbolSize: 14, name: "seed", itemStyle: filled(grey()), label: labelled("seed", "bottom") });
+    const older = new Set(rows.filter((row) => row.agent === agent && !place.has(row.parent)).map((row) => row.parent));
+    if (!older.size) continue;
+    const name = [...older].join(", ");
+    nodes.push({ value: [origin, agent], symbol: "diamond", symbolSize: 14, name, itemStyle: filled(grey()), label: labelled(name, "bottom") });
   }
   // The longer an arc, the flatter, so that it stays in its lane.
   const flat = (row) => Math.min(0.2, (0.07 * (last - origin)) / Math.max(1, row.number - from(row)[0]));
-  const links = rows.filter(from).map((row) => ({ coords: [from(row), place.get(row.submission)], lineStyle: { curveness: flat(row) } }));
+  const links = rows.map((row) => ({ coords: [from(row), place.get(row.submission)], lineStyle: { curveness: flat(row) } }));
   show("lineage", { legend: { show: false }, grid: { left: 20, right: 40, top: 25, bottom: 35, containLabel: true },
     xAxis: axis("attempt", { minInterval: 1, min: origin, max: Math.max(last, origin + 1) }),
     yAxis: { type: "category", data: agents, inverse: true, axisLabel: { margin: 18 } },
@@ -129,26 +134,28 @@ function rooflineChart(glance) {
   const value = (dot) => (classic ? [+intensity.toPrecision(4), giga(dot.operations_per_second)] : [dot.at_attempt, giga(dot.bytes_per_second)]);
   const dotOf = (dot) => {
     const colour = dot.agent ? agentColour(agents, dot.agent) : grey();
-    return { value: value(dot), name: dot.submission + (dot.of_bound == null ? "" : `, ${number(100 * dot.of_bound, 3)} % of its bound`),
+    return { value: value(dot), name: dot.submission + (dot.withdrawn ? " (withdrawn)" : "") + (dot.of_bound == null ? "" : `, ${number(100 * dot.of_bound, 3)} % of its bound`),
       symbol: dot.agent ? "circle" : "diamond", symbolSize: dot.agent ? 10 : 14, itemStyle: dot.withdrawn ? hollow(colour) : filled(colour),
-      label: labelled(dot.submission + (dot.withdrawn ? " (withdrawn)" : ""), classic || !dot.agent ? "right" : "bottom") };
+      label: labelled(dot.submission, classic || !dot.agent ? "right" : "bottom") };
   };
   const series = [];
-  const roof = (name, data) => series.push({ name, type: "line", symbol: "none", lineStyle: { color: grey(), width: 2, type: "dashed" }, itemStyle: { color: grey() },
-    data, endLabel: { show: false }, tooltip: { show: false } });
+  // Each roof has its name on it: the memory's slope at its left end, the others at their right.
+  const roof = (name, data, left) => series.push({ name, type: "line", symbol: "circle", symbolSize: 1, lineStyle: { color: grey(), width: 2, type: "dashed" },
+    itemStyle: { color: grey() }, silent: true, data: data.map((value, index) => ({ value,
+      label: index === (left ? 0 : 1) ? { ...labelled(name, left ? [6, -28] : "top"), align: left ? "left" : "right" } : { show: false } })) });
   let xAxis, yAxis;
   if (classic) {
     const rates = Object.entries(view.matrix), low = intensity / 10;
     const high = Math.max(intensity, ...rates.map(([, rate]) => rate / view.memory)) * 10;
     const top = Math.max(view.memory * (rates.length ? 0 : high), ...rates.map(([, rate]) => rate));
-    roof("memory's roof", [[low, giga(view.memory * low)], [top / view.memory, giga(top)]]);
+    roof("memory", [[low, giga(view.memory * low)], [top / view.memory, giga(top)]], true);
     for (const [dtype, rate] of rates) roof(`${dtype} products`, [[rate / view.memory, giga(rate)], [high, giga(rate)]]);
     xAxis = axis("operations per byte", { type: "log", min: low, max: high, axisLabel: { formatter: (at) => number(at, 2) } });
     yAxis = { type: "log", name: "GFLOP/s" };
   } else {
     const last = Math.max(1, glance.attempts_used), rates = dots.map((dot) => dot.bytes_per_second);
     const wide = view.memory && view.memory / Math.min(...rates) > 50;
-    if (view.memory) roof(`what the memory allows: ${whole(view.memory / 1e9)} GB/s`, [[0, giga(view.memory)], [last, giga(view.memory)]]);
+    if (view.memory) roof(`what the memory allows: ${whole(view.memory / 1e9)} GB/s`, [[0, giga(view.memory)], [last, giga(view.memory)]], false);
     xAxis = axis("attempt", { min: 0, max: last, minInterval: 1 });
     yAxis = wide ? { type: "log", name: "GB/s (logarithmic)", min: 10 ** Math.floor(Math.log10(giga(Math.min(...rates)) / 2)) } : { type: "value", name: "GB/s", min: 0 };
   }
@@ -157,7 +164,8 @@ function rooflineChart(glance) {
     if (own.length) series.push({ name, type: "scatter", symbol: name === "seed" ? "diamond" : "circle", itemStyle: filled(name === "seed" ? grey() : agentColour(agents, name)),
       labelLayout: { hideOverlap: true }, data: own.map(dotOf) });
   }
-  show("roofline", { xAxis, yAxis, series });
+  const named = series.filter((one) => one.type === "scatter").map((one) => one.name);
+  show("roofline", { xAxis, yAxis, series, legend: { type: "scroll", top: 0, itemWidth: 18, itemHeight: 10, data: named } });
 }
 
 function draw(glance) {

@@ -68,7 +68,8 @@ function showRecord(glance) {
   $("budget").replaceChildren(...made);
   const waits = !glance.served && glance.queued + glance.judging.length;
   list("activity", waits ? [] : glance.activity);
-  $("hollow").hidden = !glance.curve.confirmed.some((point) => point.verdict !== "KEEP");
+  $("hollow").hidden = !glance.curve.confirmed.some((point) => point.verdict !== "KEEP") && !glance.records.some((one) => one.withdrawn);
+  $("hollow").textContent = `Hollow: measured, not proven${glance.records.some((one) => one.withdrawn) ? ", or withdrawn" : ""}.`;
 }
 
 function showStream(page, newest) {

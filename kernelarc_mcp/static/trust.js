@@ -68,7 +68,7 @@ function showTrust(glance) {
 function lesson(text) {
   const lines = text.split("\n").filter((line) => !/^tuner-[\w-]+:/.test(line));
   const said = lines.join(" ").trim();
-  return said.length > MOST_LESSON ? `${said.slice(0, MOST_LESSON).trimEnd()}...` : said;
+  return said.length > MOST_LESSON ? `${said.slice(0, MOST_LESSON).replace(/\s+\S*$/, "")}...` : said;
 }
 
 function conclusion(one) {
