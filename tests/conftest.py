@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from kernelarc_guard import lease
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a process that pytest-xdist started, and its guards, device locks of their own."""
+    """Let Ctrl-C reach servers; give a process of pytest-xdist, and its guards, locks of its own."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job ignores it, and so would whatever it starts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         return
     folder = Path(tempfile.mkdtemp(prefix="kernelarc-locks-"))

@@ -10,12 +10,13 @@ from pathlib import Path
 
 VARIABLE = "KERNELARC_GUARD_PYTHON"
 _PROGRAM = """#!{python} -I
-import runpy, sys
+import os, runpy, sys
 from pathlib import Path
+if sys.argv[1:4] != ["-I", "-m", "kernelarc_guard"]:
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 from kernelarc_guard import lease
 lease.lock_dir = lambda: Path({folder!r})
-isolated, module, name, *arguments = sys.argv[1:]
-assert (isolated, module) == ("-I", "-m"), sys.argv
+name, *arguments = sys.argv[3:]
 sys.argv[1:] = arguments
 runpy.run_module(name, run_name="__main__", alter_sys=True)
 """

@@ -8,13 +8,14 @@ from typing import Final
 
 import anyio
 import uvicorn
+from sse_starlette.sse import AppStatus
 
 from kernelarc_mcp.web.connections import Connections, watched_by
 from kernelarc_mcp.web.front import Front
 
 _WAITING: Final = 1024
 """Connections that the kernel keeps until they are accepted."""
-_GRACE: Final = 2
+_GRACE: Final = 4
 """Seconds a stop waits for what is open; streams are ended before, in half of it."""
 
 
@@ -50,6 +51,8 @@ async def run(
         timeout_graceful_shutdown=_GRACE,
         log_config=None,
     )
+    # It would end streams at the signal, before the calls that wait there have answered.
+    AppStatus.enable_automatic_graceful_drain = False
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(entrance.watch)
         await _Server(config, entrance, on_stopping).serve(sockets=[listening])

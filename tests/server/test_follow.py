@@ -17,6 +17,8 @@ pytestmark = pytest.mark.anyio
 class Judging:
     """A host whose submission has another state at each look."""
 
+    stopping = False
+
     def __init__(self, views: list[SubmissionView]) -> None:
         self._views = views
         self._looks = 0
