@@ -209,9 +209,11 @@ class Warden:
     def end(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Kill a runner and what it started, and remove its scratch folder."""
         label = frame["runner"]
+        # Counted first: the kernel hangs up on what is left stopped in its group once it is gone.
+        before = len(self._strangers(label))
         ward = self._wards.pop(label)
         ward.window.kill()
-        left = self._census.end(label, self._pids())
+        left = max(before, self._census.end(label, self._pids()))
         if not ward.blank:
             self._scratches[ward.slot].drop(str(label))
         return {"left": left}
