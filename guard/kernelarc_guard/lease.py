@@ -4,7 +4,9 @@ The guard process itself holds it, so that the lock is free the moment the guard
 """
 
 import os
+import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,6 +14,14 @@ from typing import Self
 from filelock import FileLock
 
 from kernelarc_guard.protocol import Lease
+
+
+def boot_id() -> str:
+    """Return what is the same for all processes that share this machine's monotonic clock."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    with suppress(OSError):
+        return boot.read_text(encoding="ascii").strip()
+    return platform.node()
 
 
 def lock_dir() -> Path:
@@ -35,7 +45,8 @@ class DeviceLease:
     def __init__(self, device: str, lock: str = "") -> None:
         """Name the device, and its lock where that has another name; entering waits for it."""
         self._device = device
-        self._lock = FileLock(lock_dir() / f"device-{lock or device}.lock", mode=0o666)
+        self._unit = lock or device
+        self._lock = FileLock(lock_dir() / f"device-{self._unit}.lock", mode=0o666)
         self._from = 0
         self._to = 0
 
@@ -59,4 +70,10 @@ class DeviceLease:
 
     def describe(self) -> Lease:
         """Return when the device was held."""
-        return Lease(device=self._device, from_ns=self._from, to_ns=self._to or self._from)
+        return Lease(
+            device=self._device,
+            from_ns=self._from,
+            to_ns=self._to or self._from,
+            machine=boot_id(),
+            unit=self._unit,
+        )

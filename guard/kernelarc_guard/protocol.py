@@ -181,8 +181,13 @@ class Lease(Model):
     """When the device was held, on the machine's monotonic clock (nanoseconds)."""
 
     device: str
+    """As the request named it."""
     from_ns: int
     to_ns: int
+    machine: str = ""
+    """Boot of the machine whose clock it is; empty: that of the row it is in."""
+    unit: str = ""
+    """What was locked: two names of one device have one lock. Empty: what `device` says."""
 
 
 class Result(Model):
@@ -249,8 +254,10 @@ class Refusal(Model):
     event: Literal["refusal"] = "refusal"
     id: str
     error: str
-    code: Literal["", "record_failed", "anchor_failed", "builder_lost"] = ""
-    """Whose fault it is, where a program has to know."""
+    code: Literal[
+        "", "record_failed", "anchor_failed", "builder_lost", "guard_died", "device_lost"
+    ] = ""
+    """Whose fault it is, where a program has to know; the last two are said for a guard, of a fleet."""
     lease: Lease | None = None
     """When the device was held for an inquiry, all the same; None where it was not."""
 

@@ -2,16 +2,16 @@
 
 import fcntl
 import os
-import platform
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from pydantic import ValidationError
 
+from kernelarc_guard.lease import boot_id
 from kernelarc_guard.model import Model
 from kernelarc_mcp.host.journal import Journal, Writer
 from kernelarc_mcp.host.ledger import FILE
@@ -59,10 +59,7 @@ class Holder(Model):
 
 def machine_id() -> str:
     """Return what is the same for all processes that share this machine's monotonic clock."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    with suppress(OSError):
-        return boot.read_text(encoding="ascii").strip()
-    return platform.node()
+    return boot_id()
 
 
 class Seat:

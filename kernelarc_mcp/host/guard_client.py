@@ -1,18 +1,14 @@
-"""Talking to the guard's process: one JSON request per line in, progress and one answer out."""
+"""Talking to one guard's process: a JSON request per line in, progress and one answer out."""
 
-import logging
 import math
 import os
-import signal
-import subprocess
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import anyio
-from anyio.abc import ByteReceiveStream, Process
+from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import ValidationError
 
@@ -24,18 +20,16 @@ from kernelarc_guard.protocol import (
     Request,
     Result,
 )
+from kernelarc_mcp.host import guard_process
+from kernelarc_mcp.host.guard_process import how_it_ended
 
 MAX_LINE: Final = 64 << 20
 """Bytes of the longest answer that is read."""
 WAITING: Final = "waiting for the device"
 """What the guard says before it asks for the device's lock; what it says next, it says holding it."""
-LOG_BYTES: Final = 4 << 20
-"""Size at which the log of the guard's messages is set aside and started again."""
 
 UNSANDBOXED_VARIABLE: Final = "KERNELARC_ALLOW_UNSANDBOXED"
 """Set to 1, guards are told to run candidates where there is no sandbox."""
-
-_LOG: Final = logging.getLogger(__name__)
 
 OnProgress = Callable[[Progress], None]
 
@@ -50,6 +44,10 @@ class GuardDied(GuardError):
 
 class GuardNotStarted(GuardDied):
     """The guard's process could not even be started: nothing about a candidate."""
+
+
+class DeviceLost(GuardError):
+    """The machine, or the way to it, went away while a guard was at work: nothing about a candidate."""
 
 
 class GuardRefused(GuardError):
@@ -170,12 +168,12 @@ class GuardClient:
         answers = self._answers
         line = request.model_dump_json().encode() + b"\n"
         async with anyio.create_task_group() as group:
-            group.start_soon(self._drain, process)
+            group.start_soon(guard_process.keep_messages, process, self._log)
             try:
                 await process.stdin.send(line)
                 result = await self._read(answers, request.id, on_progress)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
-                result = GuardDied(f"its pipe broke: {await _status(process)}: {error}")
+                result = GuardDied(f"its pipe broke: {await how_it_ended(process)}: {error}")
             group.cancel_scope.cancel()
         if isinstance(result, GuardError):
             raise result
@@ -189,7 +187,7 @@ class GuardClient:
                 line = await answers.receive_until(b"\n", MAX_LINE)
             except (anyio.IncompleteRead, anyio.EndOfStream):
                 assert self._process is not None
-                return GuardDied(f"its process ended: {await _status(self._process)}")
+                return GuardDied(f"its process ended: {await how_it_ended(self._process)}")
             except anyio.DelimiterNotFound:
                 return GuardDied(f"an answer is longer than {MAX_LINE >> 20} MiB")
             try:
@@ -211,74 +209,14 @@ class GuardClient:
             return self._process
         await self._end(grace=0.0)
         try:
-            self._process = await anyio.open_process(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                # A Ctrl-C in the terminal is the server's to handle; its end is the guard's end.
-                start_new_session=True,
-            )
+            self._process = await guard_process.start(self._command)
         except OSError as error:
             raise GuardNotStarted(f"cannot be started ({self._command[0]}): {error}") from error
         assert self._process.stdout is not None
         self._answers = BufferedByteReceiveStream(self._process.stdout)
         return self._process
 
-    async def _drain(self, process: Process) -> None:
-        """Keep the guard's messages, so that it never waits for somebody to read them."""
-        assert process.stderr is not None
-        await _copy(process.stderr, self._log)
-
     async def _end(self, grace: float) -> None:
         process, self._process, self._answers = self._process, None, None
-        if process is None:
-            return
-        with anyio.CancelScope(shield=True):
-            if process.stdin is not None:
-                with suppress(anyio.BrokenResourceError, OSError):
-                    await process.stdin.aclose()
-            with anyio.move_on_after(grace):
-                async with anyio.create_task_group() as group:
-                    for stream in (process.stdout, process.stderr):
-                        if stream is not None:
-                            target = self._log if stream is process.stderr else None
-                            group.start_soon(_copy, stream, target)
-                    await process.wait()
-                    group.cancel_scope.cancel()
-            # Its group: a guard that is killed cannot clean up after itself any more.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-            await process.aclose()
-
-
-async def _copy(stream: ByteReceiveStream, target: Path | None) -> None:
-    with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        while True:
-            chunk = await stream.receive(65536)
-            if target is not None:
-                _append(target, chunk)
-
-
-def _append(log: Path, chunk: bytes) -> None:
-    try:
-        if log.exists() and log.stat().st_size > LOG_BYTES:
-            log.replace(log.with_suffix(".old.log"))
-        with log.open("ab") as file:
-            file.write(chunk)
-    except OSError as error:
-        # A full disk must not end a judgement; what the guard said is kept where it still can be.
-        said = chunk.decode("utf-8", "replace")
-        _LOG.warning("%s cannot be written (%s); the guard said: %s", log, error, said)
-
-
-async def _status(process: Process) -> str:
-    """Return how a process that closed its pipe ended, waiting a moment for it."""
-    with anyio.move_on_after(5.0):
-        await process.wait()
-    if process.returncode is None:
-        return "still running"
-    if process.returncode < 0:
-        return signal.Signals(-process.returncode).name
-    return f"exit status {process.returncode}"
+        if process is not None:
+            await guard_process.end(process, self._log, grace)

@@ -9,7 +9,7 @@ from host_places import make_problem, scripted_guard
 
 from kernelarc_guard.protocol import Calibrate, Progress
 from kernelarc_guard.solution import reference_solution
-from kernelarc_mcp.host import guard_client
+from kernelarc_mcp.host import guard_client, guard_process
 from kernelarc_mcp.host.guard_client import GuardClient, GuardDied, GuardRefused
 
 pytestmark = pytest.mark.anyio
@@ -134,7 +134,7 @@ async def test_a_refusal_leaves_the_process_running_and_signs_of_life_come_throu
 async def test_messages_without_end_neither_block_the_guard_nor_fill_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard_client, "LOG_BYTES", 100_000)
+    monkeypatch.setattr(guard_process, "LOG_BYTES", 100_000)
     path = script(
         tmp_path,
         "sys.stdin.readline()",

@@ -1,0 +1,291 @@
+"""Talking to the stand-in of a fleet: one process, many requests at once, told apart by their ids.
+
+The wire is `kernelarc_guard.fleet_wire`.
+"""
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import anyio
+from anyio.abc import Process, TaskGroup
+from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from pydantic import ValidationError
+
+from kernelarc_guard.fleet_wire import FROM_FLEET, Cancel, Capacity, FleetDevice, FromFleet, Placed
+from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
+from kernelarc_guard.protocol import Progress, Refusal, Request, Result
+from kernelarc_mcp.host import guard_process
+from kernelarc_mcp.host.guard_client import (
+    MAX_LINE,
+    WAITING,
+    DeviceLost,
+    GuardDied,
+    GuardNotStarted,
+    GuardRefused,
+    OnProgress,
+)
+
+_AT_WORK: Final = ("ready", "busy")
+Heard = FromFleet | DeviceLost
+Told = MemoryObjectSendStream[Heard]
+
+
+class _StandIn:
+    """One process, from its start to its end."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.asked: dict[str, Told] = {}
+        """Id -> whom its answers are for."""
+        self.outbox, self.sent = anyio.create_memory_object_stream[bytes](math.inf)
+
+    def say(self, line: str) -> None:
+        """Send a line when its turn comes: nobody who is cancelled leaves half of one."""
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self.outbox.send_nowait(line.encode() + b"\n")
+
+
+class FleetClient:
+    """A fleet's devices behind one stand-in process: as many lanes as there are of one model."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path | None = None,
+        *,
+        model: str = "",
+        grace: float = 10.0,
+    ) -> None:
+        """Start `command` when it is first needed; only devices of `model` are lanes.
+
+        Without one there must be one model only. The stand-in's messages go to `log`.
+        """
+        self._command = list(command)
+        self._log = log
+        self._model = model
+        self._grace = grace
+        self._group: TaskGroup | None = None
+        self._standin: _StandIn | None = None
+        self._lost = ""
+        """How the last stand-in ended, until somebody was told."""
+        self._changed = anyio.Event()
+        self._count = 0
+        self.devices: list[FleetDevice] = []
+        """As the stand-in told them last."""
+
+    async def __aenter__(self) -> Self:
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._group is not None
+        group, self._group = self._group, None
+        group.cancel_scope.cancel()
+        # Without what ended the block: a group would wrap it.
+        await group.__aexit__(None, None, None)
+
+    async def aclose(self) -> None:
+        """End the stand-in, and with it all its guards."""
+        if self._standin is not None:
+            self._standin.outbox.close()
+            await guard_process.end(self._standin.process, self._log, self._grace)
+
+    @property
+    def pid(self) -> int | None:
+        """Return the process id of the stand-in, or None."""
+        return None if self._standin is None else self._standin.process.pid
+
+    @property
+    def lanes(self) -> int:
+        """Return how many devices of the campaign's model are at work."""
+        if not self._model and len(self._models()) > 1:
+            return 0
+        return sum(
+            one.state in _AT_WORK and (not self._model or one.model == self._model)
+            for one in self.devices
+        )
+
+    @property
+    def trouble(self) -> str:
+        """Return why devices are no lanes; empty where all are."""
+        if not self._model and len(models := self._models()) > 1:
+            return f"the fleet has devices of {' and '.join(models)}: the campaign must name one"
+        if self._standin is not None and not self.devices:
+            return "the fleet has no devices"
+        why = [
+            f"{one.name} on {one.host} is {one.state}: {one.why}"
+            for one in self.devices
+            if one.state not in _AT_WORK
+        ]
+        if self._model and self._model not in (models := self._models()):
+            why.insert(0, f"the fleet has no {self._model}, but {', '.join(models) or 'nothing'}")
+        return "; ".join(why)
+
+    def _models(self) -> list[str]:
+        return sorted({one.model for one in self.devices if one.state in _AT_WORK})
+
+    async def wait_lanes(self, known: int) -> int:
+        """As of any executor; DeviceLost where the stand-in ended, and then once."""
+        while True:
+            lost, self._lost = self._lost, ""
+            if lost:
+                raise DeviceLost(lost)
+            if self._standin is None:
+                await self._start()
+            if self.lanes != known:
+                return self.lanes
+            await self._changed.wait()
+
+    async def judge(
+        self, request: Request, *, deadline: float, on_progress: OnProgress | None = None
+    ) -> Result:
+        """As of any guard; the deadline begins when the request is placed on a device."""
+        answer = await self._ask(request, deadline, on_progress)
+        if not isinstance(answer, Result):
+            raise GuardDied(f"answered a {request.op} with what it {answer.event}")
+        return answer
+
+    async def inquire(
+        self, inquiry: Inquiry, *, deadline: float, on_progress: OnProgress | None = None
+    ) -> Counted | Profiled:
+        """As of any guard; the deadline begins when the inquiry is placed on a device."""
+        answer = await self._ask(inquiry, deadline, on_progress)
+        if isinstance(answer, Result):
+            raise GuardDied(f"answered a {inquiry.op} with a result")
+        return answer
+
+    async def _ask(
+        self, request: Request | Inquiry, deadline: float, on_progress: OnProgress | None
+    ) -> Result | Counted | Profiled:
+        standin = self._standin
+        if standin is None:
+            raise DeviceLost("the fleet's stand-in is not running")
+        self._count += 1
+        id = f"{request.id}.{self._count}"
+        told, heard = anyio.create_memory_object_stream[Heard](math.inf)
+        with told, heard:
+            standin.asked[id] = told
+            standin.say(request.model_copy(update={"id": id}).model_dump_json())
+            answered = False
+            try:
+                answer = await _answer(heard, deadline, on_progress)
+                answered = True
+            except TimeoutError as error:
+                raise GuardDied(f"no answer within {deadline:g} seconds") from error
+            finally:
+                del standin.asked[id]
+                if not answered:
+                    standin.say(Cancel(id=id).model_dump_json())
+        match answer:
+            case DeviceLost():
+                raise answer
+            case Refusal(code="guard_died"):
+                raise GuardDied(answer.error)
+            case Refusal(code="device_lost"):
+                raise DeviceLost(answer.error)
+            case Refusal():
+                raise GuardRefused(answer.error, answer.code, answer.lease)
+            case _:
+                return answer.model_copy(update={"id": request.id})
+
+    async def _start(self) -> None:
+        if self._group is None:
+            raise RuntimeError("a fleet's client is used inside of `async with`")
+        try:
+            process = await guard_process.start(self._command)
+        except OSError as error:
+            raise GuardNotStarted(f"cannot be started ({self._command[0]}): {error}") from error
+        self._standin = _StandIn(process)
+        self._group.start_soon(self._run, self._standin)
+
+    async def _run(self, standin: _StandIn) -> None:
+        """Talk to a stand-in until it ends; whoever still waits is told."""
+        why = "was stopped"
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(guard_process.keep_messages, standin.process, self._log)
+                group.start_soon(_send, standin)
+                why = await self._listen(standin)
+                group.cancel_scope.cancel()
+        finally:
+            self._standin, self.devices = None, []
+            self._lost = f"lost the fleet's stand-in: {why}"
+            for told in standin.asked.values():
+                told.send_nowait(DeviceLost(self._lost))
+            self._tell_change()
+            standin.outbox.close()
+            standin.sent.close()
+            await guard_process.end(standin.process, self._log, self._grace)
+
+    async def _listen(self, standin: _StandIn) -> str:
+        """Hand out what the stand-in says; return why that ended."""
+        assert standin.process.stdout is not None
+        lines = BufferedByteReceiveStream(standin.process.stdout)
+        while True:
+            try:
+                said = FROM_FLEET.validate_json(await lines.receive_until(b"\n", MAX_LINE))
+            except (anyio.IncompleteRead, anyio.EndOfStream):
+                return f"its process ended: {await guard_process.how_it_ended(standin.process)}"
+            except anyio.DelimiterNotFound:
+                return f"an answer is longer than {MAX_LINE >> 20} MiB"
+            except ValidationError as error:
+                return f"an answer is malformed: {error.errors()[0]['msg']}"
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
+                return f"its pipe broke: {error}"
+            if isinstance(said, Capacity):
+                self.devices = said.devices
+                self._tell_change()
+            elif said.id in standin.asked:
+                standin.asked[said.id].send_nowait(said)
+            elif not self._was_asked(said.id):
+                return f"an answer is for {said.id}, which nobody asked"
+
+    def _was_asked(self, id: str) -> bool:
+        """Say whether an id can be that of a request whose answer nobody needs any more."""
+        number = id.rpartition(".")[2]
+        return number.isdecimal() and 1 <= int(number) <= self._count
+
+    def _tell_change(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+
+async def _answer(
+    heard: MemoryObjectReceiveStream[Heard], deadline: float, on_progress: OnProgress | None
+) -> Result | Counted | Profiled | Refusal | DeviceLost:
+    """Wait for the last word; the deadline stands still while the request waits for a device."""
+    with anyio.fail_after(None) as scope:
+        while True:
+            said = await heard.receive()
+            match said:
+                case Placed():
+                    scope.deadline = anyio.current_time() + deadline
+                case Progress():
+                    if said.message == WAITING:
+                        scope.deadline = math.inf
+                    elif scope.deadline == math.inf:
+                        scope.deadline = anyio.current_time() + deadline
+                    if on_progress is not None:
+                        on_progress(said)
+                case Capacity():
+                    pass
+                case _:
+                    return said
+
+
+async def _send(standin: _StandIn) -> None:
+    assert standin.process.stdin is not None
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+        async for line in standin.sent:
+            await standin.process.stdin.send(line)
