@@ -33,6 +33,8 @@ class AgentState(Described):
     branch: str
     """Submission the agent explores from; `seed` before the first KEEP or ACCEPT."""
     branch_digest: str
+    money_left: str | None
+    """US dollars you may still spend, with what is not counted; null: no limit."""
 
 
 class TensorView(Described):

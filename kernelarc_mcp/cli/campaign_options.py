@@ -43,6 +43,13 @@ GpuSeconds = Annotated[
     float | None,
     typer.Option(help="Stop when submissions have held the device so long.", show_default="never"),
 ]
+Money = Annotated[
+    float | None,
+    typer.Option(
+        help="Stop an agent when it is known to have spent its share of so many US dollars.",
+        show_default="never",
+    ),
+]
 SettingsFile = Annotated[
     Path | None,
     typer.Option(

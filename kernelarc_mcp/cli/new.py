@@ -28,6 +28,7 @@ from kernelarc_mcp.cli.author import (
 from kernelarc_mcp.cli.campaign_options import (
     GpuSeconds,
     Lenses,
+    Money,
     RetentionOption,
     SettingsFile,
     Snapshots,
@@ -124,6 +125,7 @@ def new(
     retained: RetentionOption = None,
     wall_seconds: WallSeconds = None,
     gpu_seconds: GpuSeconds = None,
+    money: Money = None,
     more: SettingsFile = None,
     name: Annotated[
         str, typer.Option(help="Campaign name.", show_default="the directory's name")
@@ -206,6 +208,7 @@ def new(
             snapshots=snapshots,
             wall_seconds=wall_seconds,
             gpu_seconds=gpu_seconds,
+            money=money,
             memory=str(Path(memory).expanduser().resolve()) if memory else None,
             calibration_nurseries=nurseries,
             canary_rate=canary_rate,

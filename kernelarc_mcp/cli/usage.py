@@ -39,8 +39,8 @@ def usage(
 ) -> None:
     """Record what a run of an agent's client used, as a row of the ledger.
 
-    Board, `status` and `report` show the sums; nothing is decided by them. What is left out is
-    unknown, not zero. Where no cost is given, one follows from a table of prices (docs/dashboard.md)
+    Board, `status` and `report` show the sums; in a campaign with a limit on `money` known costs
+    count towards it, and nothing else is decided by them. What is left out is unknown, not zero. Where no cost is given, one follows from a table of prices (docs/dashboard.md)
     if the model and all tokens are.
     """
     try:

@@ -9,6 +9,7 @@ from kernelarc_guard.model import Model
 from kernelarc_mcp.cost.prices import Prices, PricesError, read_prices
 from kernelarc_mcp.cost.spending import Spending, spending_of, together
 from kernelarc_mcp.cost.told import Told
+from kernelarc_mcp.host.money import dollars, spent_by
 from kernelarc_mcp.host.state import CampaignState
 
 ALL: Final = ""
@@ -75,7 +76,21 @@ def cost_report(state: CampaignState, told: Mapping[str, Told], folder: Path) ->
     models = {model for row in rows for model in row.models}
     gains = [step.gain for step in standing if step.gain]
     total = _row(ALL, models, together(took_part), gains)
-    return CostReport(agents=rows, total=total, notes=_notes(total.spent, trouble))
+    notes = _limit(state) + _notes(total.spent, trouble)
+    return CostReport(agents=rows, total=total, notes=notes)
+
+
+def _limit(state: CampaignState) -> list[str]:
+    money, purses = state.campaign.settings.money, state.purses
+    if money is None:
+        return []
+    known = f"{dollars(spent_by(purses.values()))} are known of from the ledger's rows"
+    missing = [f"{purse.missing} of {name}" for name, purse in purses.items() if purse.missing]
+    shared = "of all together" if state.campaign.settings.pool else "in even shares"
+    lines = [f"Limit: {dollars(money)} {shared}; {known}."]
+    if missing:
+        lines.append(f"Without a known cost, so not counted towards it: {', '.join(missing)}.")
+    return lines
 
 
 def _row(agent: str, models: set[str], spent: Spending, gains: list[float]) -> CostRow:

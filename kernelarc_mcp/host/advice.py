@@ -17,7 +17,7 @@ def next_step(state: CampaignState, agent: str, now: str, workspace: str, read: 
     standing = state.agents[agent]
     match directive(state, agent, now):
         case "STOP":
-            why = state.limit_reached(now) or "no attempt is left"
+            why = state.limit_reached(now, agent) or "no attempt is left"
             return (
                 f"STOP: {why}. Write down what you proved with write_conclusion, look at"
                 " view_leaderboard, and end."

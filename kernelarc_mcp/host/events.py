@@ -90,8 +90,8 @@ class Proposal(Model):
     model: str = ""
     tokens: int | None = Field(default=None, ge=0)
     """As reported by the client; only recorded."""
-    cost: float | None = Field(default=None, ge=0)
-    """In US dollars, as reported by the client; only recorded."""
+    cost: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """In US dollars, as reported by the client; counts towards the campaign's `money` alone."""
 
 
 class Submitted(Model):

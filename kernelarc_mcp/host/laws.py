@@ -20,6 +20,7 @@ from kernelarc_mcp.host.events import (
     Settled,
     Staked,
     Submitted,
+    Used,
 )
 from kernelarc_mcp.host.plateau import CORRECT_REVERTS
 from kernelarc_mcp.host.state import AgentStanding, CampaignState
@@ -40,6 +41,10 @@ class _Own:
     """Submissions that became its branch, oldest first; `drafted` ones among them."""
     drafted: set[str] = field(default_factory=set)
     """Those of them that only a draft made a branch."""
+    ran: float = 0.0
+    """US dollars that its runs are known to have cost."""
+    said: float = 0.0
+    """US dollars that it said with its submissions."""
 
 
 class Laws:
@@ -57,6 +62,9 @@ class Laws:
         self._out: dict[str, float] = {}
         """Ticket -> the stake that is out."""
         self._attempts = 0
+        self._money: float | None = None
+        self._pool = False
+        self._agents = 0
         self._said: set[tuple[str, ...]] = set()
         self._findings: list[str] = []
 
@@ -67,8 +75,13 @@ class Laws:
             case Created():
                 self._budget = self._left = body.settings.parameters.wealth
                 self._attempts = body.settings.attempts
+                self._money, self._pool = body.settings.money, body.settings.pool
+                self._agents = len(body.settings.agents)
             case AgentAdded():
                 self._attempts += body.attempts or 0
+                self._agents += 1
+            case Used():
+                self._own[agent].ran += body.cost_usd or body.priced_usd or 0.0
             case Submitted():
                 self._submitted(event, body)
             case Drafting():
@@ -135,8 +148,18 @@ class Laws:
             self._demand(event, request not in self._requests, "its request was charged before")
             self._requests.add(request)
         self._submissions[ticket] = (agent, body.episode)
+        self._demand(event, not self._spent(agent), "the money was spent")
+        self._own[agent].said += body.proposal.cost or 0.0
         self._own[agent].submitted += 1
         self._demand(event, body.number == len(self._submissions), "numbers have a gap")
+
+    def _spent(self, agent: str) -> bool:
+        if self._money is None:
+            return False
+        who = list(self._own.values()) if self._pool else [self._own[agent]]
+        share = self._money if self._pool else self._money / self._agents
+        # Beyond what adding the same sums in another order may make.
+        return sum(max(own.ran, own.said) for own in who) > share * (1 + _ROUNDING)
 
     def _settled(self, event: Event, body: Settled) -> None:
         ticket = event.submission

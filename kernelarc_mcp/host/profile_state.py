@@ -63,7 +63,7 @@ def apply_profile(state: CampaignState, event: Event, body: ProfileAsked | Profi
     uuids = [workload.uuid for workload in state.campaign.problem.workloads]
     expect(event, body.workload in uuids, f"no workload {body.workload!r}")
     expect(event, not unfit(attempt), unfit(attempt))
-    expect(event, not state.limit_reached(event.at), "a limit was reached")
+    expect(event, not state.limit_reached(event.at, event.agent), "a limit was reached")
     record = state.record.ticket
     expected = "" if record == event.submission else record
     expect(event, body.against == expected, "it is compared with what was not the record")

@@ -64,21 +64,21 @@ def ask(campaign: Campaign, agent: str, submission: str, workload: str = "") -> 
             if len(earlier := waiting(state, agent)) >= MOST_WAITING:
                 named = ", ".join(f"{one.ticket} on {one.workload}" for one in earlier)
                 raise NotAllowed(f"{MOST_WAITING} profiles may wait at a time; yours: {named}")
-            if limit := state.limit_reached(writer.at):
+            if limit := state.limit_reached(writer.at, agent):
                 raise BudgetSpent(f"the campaign is over: {limit}; reading stays allowed")
             record = state.record.ticket
             against = "" if record == submission else record
             asked = ProfileAsked(workload=chosen, against=against)
             writer.append(asked, agent, submission)
             step = state.profiles[(submission, chosen)]
-        return view_of(step, ended=bool(writer.state.limit_reached(writer.at)))
+        return view_of(step, ended=bool(writer.state.limit_reached(writer.at, agent)))
 
 
 def look(campaign: Campaign, agent: str, submission: str, workload: str) -> ProfileView:
     """Return a profile as it stands now."""
     with campaign.journal.reading() as state:
         own_attempt(state, agent, submission)
-        ended = bool(state.limit_reached(campaign.journal.now()))
+        ended = bool(state.limit_reached(campaign.journal.now(), agent))
         return view_of(state.profiles[(submission, workload)], ended=ended)
 
 

@@ -188,7 +188,7 @@ def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
     expect(event, bool(standing.lens), "the agent has not registered")
     expect(event, ticket not in state.attempts and ticket not in ("", SEED), "ticket in use")
     expect(event, state.attempts_left(event.agent) > 0, "no attempt was left")
-    expect(event, not state.limit_reached(event.at), "a limit was reached")
+    expect(event, not state.limit_reached(event.at, event.agent), "a limit was reached")
     expect(event, body.number == state.used + 1, f"attempt number {state.used + 1} was next")
     before = state.attempts.requested(event.agent, body.request_id)
     expect(event, before is None, "the request was charged before")
@@ -215,6 +215,7 @@ def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
     if body.key is not None:
         state.by_key.setdefault(body.key, ticket)
     standing.used += 1
+    standing.purse.submitted(body.proposal.cost)
     standing.restoring = False
 
 

@@ -64,6 +64,8 @@ class CampaignSettings(Model):
     """Stop when the device was held this long for submissions."""
     wall_seconds: float | None = Field(default=None, gt=0)
     """Stop this long after the campaign was created."""
+    money: float | None = Field(default=None, gt=0, le=1e9)
+    """US dollars that agents may spend, as far as their clients say; split evenly without a pool."""
     judgement_seconds: float = Field(default=1800.0, gt=0)
     """Deadline of one request to the guard."""
 

@@ -18,6 +18,7 @@ from kernelarc_mcp.host.events import (
     Proposal,
     Suspected,
 )
+from kernelarc_mcp.host.money import Purse, reached, spent_by
 from kernelarc_mcp.host.profile_step import ProfileStep
 from kernelarc_mcp.host.queueing import first_in_line, whole_line
 from kernelarc_mcp.host.usage import UsageTotals
@@ -49,8 +50,13 @@ class AgentStanding:
     """Best confirmed speedup over the seed."""
     profile_ns: int = 0
     """How long the device was held for its profiles."""
-    usage: UsageTotals = field(default_factory=UsageTotals)
+    purse: Purse = field(default_factory=Purse)
     """What its client says it used."""
+
+    @property
+    def usage(self) -> UsageTotals:
+        """Return what the runs of its client used."""
+        return self.purse.usage
 
 
 @dataclass
@@ -261,8 +267,11 @@ class CampaignState:
         """Return the least that a confirmation by anybody would risk now."""
         return self.campaign.settings.parameters.fraction * min(self.wealth.values())
 
-    def limit_reached(self, now: str) -> str:
-        """Return which limit on time has been reached, in words, or an empty string."""
+    def limit_reached(self, now: str, agent: str = "") -> str:
+        """Return which limit on time or money has been reached, in words, or an empty string.
+
+        Without an agent only what ends the campaign for all of them.
+        """
         settings = self.campaign.settings
         if settings.gpu_seconds is not None and self.device_ns >= settings.gpu_seconds * 1e9:
             return f"the device was held for its {settings.gpu_seconds:g} seconds"
@@ -270,7 +279,16 @@ class CampaignState:
             ran = datetime.fromisoformat(now) - datetime.fromisoformat(self.created_at)
             if ran.total_seconds() >= settings.wall_seconds:
                 return f"the campaign's {settings.wall_seconds:g} seconds are over"
+        if settings.money is not None and (settings.pool or agent):
+            spent = spent_by(self.purses.values()) if settings.pool else 0.0
+            own = self.agents[agent].purse if agent else Purse()
+            return reached(settings.money, settings.pool, len(self.agents), own, spent)
         return ""
+
+    @property
+    def purses(self) -> dict[str, Purse]:
+        """Return what each agent is known to have spent."""
+        return {name: agent.purse for name, agent in self.agents.items()}
 
     def next_queued(self) -> str:
         """Return the submission that is judged next; empty where none is queued."""

@@ -167,7 +167,7 @@ def _open(
 
 
 def _check_budget(writer: Writer, agent: str) -> None:
-    limit = writer.state.limit_reached(writer.at)
+    limit = writer.state.limit_reached(writer.at, agent)
     if limit:
         raise BudgetSpent(f"the campaign is over: {limit}; reading stays allowed")
     if writer.state.attempts_left(agent) <= 0:

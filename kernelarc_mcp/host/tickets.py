@@ -2,6 +2,7 @@
 
 from kernelarc_guard.judgement import merged_stages, merged_workloads
 from kernelarc_guard.reasons import STAGES, Stage
+from kernelarc_mcp.host import money
 from kernelarc_mcp.host.advice import after_verdict
 from kernelarc_mcp.host.board_parts import ratio_view
 from kernelarc_mcp.host.budget import directive
@@ -46,7 +47,16 @@ def agent_state(state: CampaignState, agent: str, now: str) -> AgentState:
         attempts_left=state.attempts_left(agent),
         branch=standing.branch,
         branch_digest=branch_digest(state, standing.branch),
+        money_left=money_left(state, agent),
     )
+
+
+def money_left(state: CampaignState, agent: str) -> str | None:
+    """Return what an agent may still spend, in words; None where the campaign has no limit."""
+    settings = state.campaign.settings
+    if settings.money is None:
+        return None
+    return money.left(settings.money, settings.pool, state.purses, agent)
 
 
 def own_attempt(state: CampaignState, agent: str, ticket: str) -> Attempt:

@@ -16,6 +16,7 @@ _OPTIONS: Final = {
     "snapshots": "--snapshots",
     "wall_seconds": "--wall-seconds",
     "gpu_seconds": "--gpu-seconds",
+    "money": "--money",
     "calibration_nurseries": "--nurseries",
     "canary_rate": "--canary-rate",
 }

@@ -24,12 +24,12 @@ def _new(run: Run, folder: Path, *options: str) -> tuple[int, str]:
 
 def test_options_say_lenses_snapshots_retention_and_limits(run: Run, tmp_path: Path) -> None:
     told = ("--lens", "memory-layout", "--lens", "operator-fusion", "--snapshots", "always")
-    limits = ("--retention", "4", "--wall-seconds", "3600", "--gpu-seconds", "900")
+    limits = ("--retention", "4", "--wall-seconds", "3600", "--gpu-seconds", "900", "--money", "12")
     assert _new(run, tmp_path / "made", *told, *limits) == (0, "")
     made = _settings(tmp_path / "made")
     assert (made.lenses, made.snapshots) == (["memory-layout", "operator-fusion"], "always")
     assert (made.retention, made.retention_count) == ("bounded", 4)
-    assert (made.wall_seconds, made.gpu_seconds) == (3600, 900)
+    assert (made.wall_seconds, made.gpu_seconds, made.money) == (3600, 900, 12)
 
 
 def test_a_file_says_any_setting_and_options_win_over_it(run: Run, tmp_path: Path) -> None:
