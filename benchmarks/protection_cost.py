@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import torch
 
-from kernelarc_guard import judge as judging
+from kernelarc_guard import case, contestants
 from kernelarc_guard.anchor_arm import AnchorArm
 from kernelarc_guard.arm import Arm
 from kernelarc_guard.bench import Bench
@@ -29,8 +29,8 @@ from kernelarc_guard.protocol import Request, Result
 from kernelarc_guard.sandbox import find_sandbox
 
 STEPS: Sequence[tuple[str, object, str]] = (
-    ("policy", judging, "examine"),
-    ("build in the sandbox", judging, "build"),
+    ("policy", contestants, "examine"),
+    ("build in the sandbox", contestants, "build"),
     ("new nursery for the confirmation", Nurseries, "renew"),
     ("waiting until no nursery imports", Nurseries, "settle"),
     ("fresh runner: fork, confine, load", Bench, "start"),
@@ -49,7 +49,7 @@ STEPS: Sequence[tuple[str, object, str]] = (
     ("comparison between the arms", Bench, "agree"),
     ("probes: replay, repeat, late writes", Probes, "run"),
     ("anchor arm", AnchorArm, "warm_up"),
-    ("arms in separate lifetimes", judging, "run_round"),
+    ("arms in separate lifetimes", case, "run_round"),
 )
 CALLS = "calls themselves"
 REST = "deciding, and everything else"
