@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from kernelarc_mcp.experiments.outcome import Outcome
 from kernelarc_mcp.experiments.summary import ArmSummary, Curve, Summary
-from kernelarc_mcp.reporting.charts import PALETTE, Options
+from kernelarc_mcp.pages.writing import Options
+from kernelarc_mcp.reporting.charts import PALETTE
 
 _SPEED: Final[Options] = {"type": "value", "name": "times the seed's speed", "scale": True}
 

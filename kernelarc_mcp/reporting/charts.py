@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+from kernelarc_mcp.pages.writing import Options
 from kernelarc_mcp.reporting.document import Document
 from kernelarc_mcp.reporting.progress import Point
-from kernelarc_mcp.reporting.roofline import Options, roofline_chart
+from kernelarc_mcp.reporting.roofline import roofline_chart
 from kernelarc_mcp.reporting.thinning import thinned
 from kernelarc_mcp.reporting.workloads import WorkloadRow, axes_of, times_as_fast
-
-__all__ = ["MOST_MARKS", "PALETTE", "Options", "best_so_far", "charts", "hollow", "workload_bars"]
 
 MOST_MARKS: Final = 2_000
 """Single candidates drawn in one chart; beyond, the lowest and the highest of each stretch."""

@@ -1,10 +1,10 @@
 """The roofline as a chart: roofs as lines, one dot for each record; pure."""
 
-from typing import Any, Final
+from typing import Final
 
+from kernelarc_mcp.pages.writing import Options
 from kernelarc_mcp.scores.dots import Dot, RooflineView
 
-Options = dict[str, Any]
 _GREY: Final = "#888888"
 _DOTS: Final = "#0072b2"
 _SEED: Final = "#d55e00"

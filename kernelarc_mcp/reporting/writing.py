@@ -2,15 +2,12 @@
 
 import csv
 import io
-import json
 from datetime import UTC, datetime
-from functools import lru_cache, partial
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from kernelarc_mcp.pages.writing import Pages, write_files
 from kernelarc_mcp.report import SubmissionReport
 from kernelarc_mcp.reporting.attempts import conclusion_line, drafts_line, models_of, reason_of
 from kernelarc_mcp.reporting.baselines import baseline_lines
@@ -28,39 +25,29 @@ from kernelarc_mcp.reporting.workloads import axes_of, times_as_fast
 MOST_ROWS: Final = 200
 """Attempts listed in a page beside all KEEPs; the CSV has all of them."""
 MOST_DOTS: Final = 200
-NAMES: Final = ("report.html", "report.md", "report.json", "submissions.csv")
 
 
 def write_report(folder: Path, document: Document) -> list[Path]:
     """Write the four files into `folder`, over those of an earlier report; OSError where it fails."""
-    folder.mkdir(parents=True, exist_ok=True)
-    contents = (html(document), markdown(document), as_json(document), submissions_csv(document))
-    paths = [folder / name for name in NAMES]
-    for path, content in zip(paths, contents, strict=True):
-        path.write_text(content, encoding="utf-8")
-    return paths
+    return write_files(
+        folder,
+        {
+            "report.html": html(document),
+            "report.md": markdown(document),
+            "report.json": as_json(document),
+            "submissions.csv": submissions_csv(document),
+        },
+    )
 
 
 def html(document: Document) -> str:
-    """Return the page; charts are drawn by the library inside it, every number is in a table too."""
-    library = files("kernelarc_mcp").joinpath("static", "echarts.min.js").read_text("utf-8")
-    drawn = charts(document)
-    return (
-        _templates()
-        .get_template("report.html.j2")
-        .render(
-            _context(document),
-            charts=list(drawn),
-            # Inside <script> nothing may look like its end.
-            options=json.dumps(drawn, allow_nan=False).replace("<", "\\u003c"),
-            library=library.replace("</script", "<\\/script") if drawn else "",
-        )
-    )
+    """Return the page; every number of its charts is in a table too."""
+    return _PAGES.html("report.html.j2", _context(document), charts(document))
 
 
 def markdown(document: Document) -> str:
     """Return the same without charts, for a place where text is read."""
-    return _templates().get_template("report.md.j2").render(_context(document))
+    return _PAGES.text("report.md.j2", _context(document))
 
 
 def as_json(document: Document) -> str:
@@ -120,17 +107,17 @@ def _context(document: Document) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=1)
-def _templates() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("kernelarc_mcp.reporting", "templates"),
-        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
+def _spread(view: Any) -> str:
+    return "" if view is None else f"{view.lower:.3f} to {view.upper:.3f}"
+
+
+def _moment(at: str) -> str:
+    return datetime.fromisoformat(at).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+_PAGES: Final = Pages(
+    "kernelarc_mcp.reporting",
+    {
         "times": lambda value: "" if value is None else f"{value:.3f}x",
         "number": lambda value: "" if value is None else f"{value:.4g}",
         "giga": lambda value: f"{value / 1e9:.4g}",
@@ -140,13 +127,5 @@ def _templates() -> Environment:
         "axes": axes_of,
         "conclusion": conclusion_line,
         "cell": lambda text: " ".join(str(text).split()).replace("|", "\\|"),
-    }
-    return environment
-
-
-def _spread(view: Any) -> str:
-    return "" if view is None else f"{view.lower:.3f} to {view.upper:.3f}"
-
-
-def _moment(at: str) -> str:
-    return datetime.fromisoformat(at).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    },
+)

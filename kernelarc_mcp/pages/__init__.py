@@ -1,0 +1,1 @@
+"""Reports as pages: one frame, one way to write them, for whatever a report is of."""
