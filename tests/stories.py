@@ -156,7 +156,7 @@ class Story:
         return f"s{number:03d}"
 
     def claim(self) -> str:
-        ticket = self.state.queue()[0]
+        ticket = self.state.next_queued()
         agent = self.state.attempts[ticket].agent
         stake = self.state.stake_of(agent)
         against = self.state.record.ticket
@@ -185,6 +185,12 @@ class Story:
             confirmed = confirm_result(confirmation).model_copy(update=held)
             self.add(Confirmed(result=confirmed), agent, ticket)
         self.settle(ticket, outcome(self.state, self.state.attempts[ticket]))
+
+    def forget(self) -> None:
+        """Go back to the rows, after one that was refused."""
+        rows, self.rows, self.state = self.rows, [], CampaignState()
+        for body, agent, submission in rows:
+            self.add(body, agent, submission)
 
     def directive(self, agent: str) -> str:
         return directive(self.state, agent, self.now.isoformat())

@@ -168,8 +168,14 @@ class Duties:
             return CanaryPlan("delayed" if planted else "same", record, planted, request)
 
     def canaried(self, plan: CanaryPlan, result: Result | None, detail: str) -> str:
-        """Store a canary; quarantine the device where it completes an alarm, and return why."""
+        """Store a canary; quarantine the device where it completes an alarm, and return why.
+
+        One of a record that moved meanwhile is dropped, for the law is that a canary is of the record that
+        stands: it is still due, of the new one.
+        """
         with self._campaign.journal.writing() as writer:
+            if plan.record != writer.state.record.ticket or not canary_due(writer.state):
+                return ""
             found = Canary(
                 sort=plan.sort,
                 record=plan.record,

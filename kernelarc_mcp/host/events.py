@@ -161,6 +161,9 @@ class Interrupted(Model):
         "record_drifted",
         "record_failed",
         "builder_lost",
+        "device_lost",
+        "record_suspect",
+        "device_quarantined",
     ]
     detail: str
 

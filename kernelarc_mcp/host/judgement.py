@@ -20,17 +20,23 @@ from kernelarc_mcp.host.events import (
     Suspected,
 )
 from kernelarc_mcp.host.journal import Writer
-from kernelarc_mcp.host.replay import MAX_RESTARTS, counts_as_death
+from kernelarc_mcp.host.judgement_rows import MAX_RESTARTS, counts_as_death, has_to_repeat
 from kernelarc_mcp.host.restoring import restore_owed
 from kernelarc_mcp.host.settle import append_settled, guard_lost, outcome
-from kernelarc_mcp.host.state import Attempt
+from kernelarc_mcp.host.state import Attempt, CampaignState
 from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.host.watching import drifted
 
 MESSAGE: Final = 400
 """Characters of a message beside a submission."""
 Cut = Literal[
-    "guard_died", "guard_refused", "record_failed", "builder_lost", "dispatcher_lost", "stopped"
+    "guard_died",
+    "guard_refused",
+    "record_failed",
+    "builder_lost",
+    "device_lost",
+    "dispatcher_lost",
+    "stopped",
 ]
 
 
@@ -72,6 +78,12 @@ def _short(message: str) -> str:
     return message if len(message) <= MESSAGE else message[: MESSAGE - 6] + " [...]"
 
 
+def _claimable(state: CampaignState) -> str:
+    """Return the submission that may be claimed now; empty where none may."""
+    doubted = state.quarantined or state.suspect is not None
+    return "" if doubted else state.next_queued()
+
+
 class Judge:
     """The ledger's side of judging; each method is one transaction."""
 
@@ -94,14 +106,14 @@ class Judge:
         return [attempt.ticket for attempt in left]
 
     def claim(self) -> Claim | None:
-        """Take the next queued submission, or return None where the queue is empty."""
+        """Take the next queued submission, or return None where nothing may be judged now."""
         with self.campaign.journal.reading() as state:
-            if state.quarantined or not state.next_queued():
+            if not _claimable(state):
                 return None
         with self.campaign.journal.writing() as writer:
             state = writer.state
-            following = state.next_queued()
-            if state.quarantined or not following:
+            following = _claimable(state)
+            if not following:
                 return None
             attempt = state.attempts[following]
             judging = Judging(
@@ -134,36 +146,30 @@ class Judge:
         restore_owed(self.campaign)
         return False
 
-    def stake(self, claim: Claim) -> float:
-        """Reserve the stake of a confirmation before its first pair; return the amount."""
+    def stake(self, claim: Claim) -> float | None:
+        """Reserve the stake of a confirmation before its first pair; return the amount.
+
+        None, and the submission is queued again, where nothing is staked against this record now.
+        """
         with self.campaign.journal.writing() as writer:
             state = writer.state
+            if self._repeated(writer, claim):
+                return None
             amount = state.stake_of(claim.agent)
             left = state.wealth[state.share_of(claim.agent)] - amount
             writer.append(Staked(amount=amount, wealth=left), claim.agent, claim.ticket)
         return amount
 
     def confirmed(self, claim: Claim, result: Result) -> None:
-        """Store the confirmation and settle it, or queue it again where the record has moved."""
+        """Store the confirmation and settle it; a KEEP that does not count any more is queued again."""
         with self.campaign.journal.writing() as writer:
             state = writer.state
             drift = drifted(state, state.attempts[claim.ticket], result)
             writer.append(Confirmed(result=result), claim.agent, claim.ticket)
             if state.drift_due:
-                writer.append(
-                    Suspected(record=claim.against, reason="record_drifted", detail=drift)
-                )
-                if result.verdict == "KEEP" and not state.attempts[claim.ticket].drift_repeat:
-                    again = Interrupted(cause="record_drifted", detail=drift)
-                    writer.append(again, claim.agent, claim.ticket)
-                    return
-            record = writer.state.record.ticket
-            if result.verdict == "KEEP" and record != claim.against:
-                moved = Interrupted(
-                    cause="record_moved",
-                    detail=f"It beat {claim.against}, but the record is {record} now.",
-                )
-                writer.append(moved, claim.agent, claim.ticket)
+                suspected = Suspected(record=claim.against, reason="record_drifted", detail=drift)
+                writer.append(suspected)
+            if result.verdict == "KEEP" and self._repeated(writer, claim):
                 return
             self._settle(writer, claim.ticket)
         restore_owed(self.campaign)
@@ -171,12 +177,13 @@ class Judge:
     def interrupted(self, claim: Claim, cause: Cut, detail: str) -> None:
         """Queue a cut-off judgement again; a death after two restarts is a lost guard: REVERT.
 
-        A record that failed is suspected: it may have been the candidate's doing, so it is measured
-        again without one. The seed is never suspect.
+        A record that failed is suspected, by the first of several judgements against it: it may have been
+        the candidate's doing, so it is measured again without one. The seed is never suspect.
         """
         with self.campaign.journal.writing() as writer:
             attempt = writer.state.attempts[claim.ticket]
-            if cause == "record_failed" and claim.against == writer.state.record.ticket != SEED:
+            stands = claim.against == writer.state.record.ticket and writer.state.suspect is None
+            if cause == "record_failed" and stands and claim.against != SEED:
                 suspected = Suspected(record=claim.against, reason="record_failed", detail=detail)
                 writer.append(suspected)
             if counts_as_death(attempt, cause) and attempt.deaths >= MAX_RESTARTS:
@@ -255,6 +262,21 @@ class Judge:
             calibration=calibration,
             stake=stake,
         )
+
+    def _repeated(self, writer: Writer, claim: Claim) -> bool:
+        """Queue a submission again where what it won does not count now; say whether."""
+        state = writer.state
+        cause = has_to_repeat(state, state.attempts[claim.ticket])
+        if cause is None:
+            return False
+        said = {
+            "record_moved": f"the record is {state.record.ticket} now",
+            "device_quarantined": f"the device is quarantined: {state.quarantined}",
+        }
+        doubted = "" if state.suspect is None else state.suspect.detail
+        detail = f"It won against {claim.against}, but {said.get(cause, doubted)}"
+        writer.append(Interrupted(cause=cause, detail=detail), claim.agent, claim.ticket)
+        return True
 
     def _settle(self, writer: Writer, ticket: str) -> None:
         attempt: Attempt = writer.state.attempts[ticket]

@@ -27,6 +27,8 @@ from kernelarc_mcp.host.state import AgentStanding, CampaignState
 
 _ROUNDING = 1e-12
 """Relative difference that adding the same stakes in another order may make."""
+_RETURNED = ("record_moved", "record_drifted", "device_quarantined")
+"""Why a confirmation that was won is made again: its stake comes back."""
 
 
 @dataclass
@@ -91,7 +93,7 @@ class Laws:
                 self._out[ticket] = body.amount
             case Interrupted():
                 staked = self._out.pop(ticket, 0.0)
-                if body.cause in ("record_moved", "record_drifted"):
+                if body.cause in _RETURNED:
                     self._left += staked
             case Settled():
                 self._settled(event, body)

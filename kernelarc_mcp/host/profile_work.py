@@ -1,38 +1,44 @@
-"""The dispatcher's part of profiles: one at a time, between two judgements."""
+"""The dispatcher's part of profiles: one at a time, on a lane that is free."""
 
-from collections.abc import Callable
 from time import monotonic_ns
 
 from kernelarc_guard.inquiries import Profiled
 from kernelarc_guard.protocol import DEVICE_HELD, Lease, Progress
 from kernelarc_mcp.host import profiles
 from kernelarc_mcp.host.campaign import Campaign
-from kernelarc_mcp.host.guard_client import GuardClient, GuardError, GuardRefused, OnProgress
+from kernelarc_mcp.host.guard_client import GuardError, GuardRefused, OnProgress
+from kernelarc_mcp.host.judging import Guard
 from kernelarc_mcp.host.profile_events import ProfileDone
+from kernelarc_mcp.host.profiles import ProfilePlan
+from kernelarc_mcp.host.telling import Teller
 
 
 class ProfileWork:
     """Makes the profiles that agents asked for."""
 
-    def __init__(self, campaign: Campaign, cache_dir: str, machine: str, deadline: float) -> None:
+    def __init__(
+        self, campaign: Campaign, guard: Guard, cache_dir: str, machine: str, deadline: float
+    ) -> None:
         """Builds are cached in `cache_dir`; `deadline` is in seconds."""
         self._campaign = campaign
+        self._guard = guard
         self._cache = cache_dir
         self._machine = machine
         self._deadline = deadline
 
-    async def run_one(self, guard: GuardClient, noter: Callable[[str], OnProgress]) -> bool:
-        """Make the profile that is due, if one is; `noter` says to everybody what is measured."""
+    def due(self) -> ProfilePlan | None:
+        """Return the profile that is due; those that come too late are given up."""
         profiles.drop_late(self._campaign, self._machine)
-        plan = profiles.due(self._campaign, self._cache)
-        if plan is None:
-            return False
+        return profiles.due(self._campaign, self._cache)
+
+    async def run(self, plan: ProfilePlan, teller: Teller) -> None:
+        """Make a profile, or say why not; `teller` says to everybody that it is being made."""
         answer: Profiled | None = None
         lease: Lease | None = None
         detail = ""
-        watch = _Watch(plan.request.device, noter(f"{plan.ticket} is being profiled"))
+        watch = _Watch(plan.request.device, teller.noter(f"{plan.ticket} is being profiled"))
         try:
-            found = await guard.inquire(
+            found = await self._guard.inquire(
                 plan.request, deadline=self._deadline, on_progress=watch.heard
             )
             answer = found if isinstance(found, Profiled) else None
@@ -48,7 +54,7 @@ class ProfileWork:
             detail=detail,
         )
         profiles.done(self._campaign, plan, body)
-        return True
+        teller.all_is_well()
 
 
 class _Watch:

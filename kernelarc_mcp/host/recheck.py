@@ -38,7 +38,13 @@ class Held:
 
     seq: int
     machine: str
+    """Of the row it is in; a lease that names its own was held there."""
     lease: Lease
+
+    @property
+    def unit(self) -> tuple[str, str]:
+        """Return the machine and what was locked on it."""
+        return self.lease.machine or self.machine, self.lease.unit or self.lease.device
 
 
 def recheck(
@@ -158,7 +164,7 @@ def overlaps(leases: Sequence[Held]) -> list[tuple[Held, Held]]:
     found: list[tuple[Held, Held]] = []
     groups: dict[tuple[str, str], list[Held]] = {}
     for held in leases:
-        groups.setdefault((held.machine, held.lease.device), []).append(held)
+        groups.setdefault(held.unit, []).append(held)
     for group in groups.values():
         group.sort(key=lambda held: held.lease.from_ns)
         latest = group[0]

@@ -1,11 +1,9 @@
 """Replaying the ledger: what each kind of row changes, and which rows cannot follow one another."""
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Final
 
-from kernelarc_guard.protocol import Result
 from kernelarc_guard.reasons import check_outcome
+from kernelarc_mcp.host import judgement_rows as rows
 from kernelarc_mcp.host.events import (
     SEED,
     AgentAdded,
@@ -35,6 +33,7 @@ from kernelarc_mcp.host.events import (
     Used,
 )
 from kernelarc_mcp.host.inconsistent import Inconsistent, expect
+from kernelarc_mcp.host.judgement_rows import MAX_RESTARTS, counts_as_death
 from kernelarc_mcp.host.plateau import CORRECT_REVERTS, draft_lens, first_lens, is_due
 from kernelarc_mcp.host.profile_state import apply_profile
 from kernelarc_mcp.host.state import (
@@ -45,13 +44,10 @@ from kernelarc_mcp.host.state import (
     RecordStep,
 )
 from kernelarc_mcp.host.totals import add_record, count_verdict, totals_of
-from kernelarc_mcp.host.watching import apply_calibrated, apply_watch, drifted
+from kernelarc_mcp.host.watching import apply_calibrated, apply_watch
 from kernelarc_memory.conclusion import EVIDENCE, text_digest
 
 __all__ = ["MAX_RESTARTS", "Inconsistent", "apply", "counts_as_death", "replay"]
-
-MAX_RESTARTS: Final = 2
-"""How often a judgement that the guard did not survive starts again."""
 
 
 def replay(events: Iterable[Event]) -> CampaignState:
@@ -87,22 +83,22 @@ def apply(state: CampaignState, event: Event) -> None:
         case Submitted():
             _submitted(state, event, body)
         case Judging():
-            _judging(state, event, body)
+            rows.judging(state, event, body)
         case Screened():
-            _screened(state, event, body)
+            rows.screened(state, event, body)
         case Staked():
-            _staked(state, event, body)
+            rows.staked(state, event, body)
         case Confirmed():
-            _confirmed(state, event, body)
+            rows.confirmed(state, event, body)
         case Interrupted():
-            _interrupted(state, event, body)
+            rows.interrupted(state, event, body)
         case Settled():
             _settled(state, event, body)
         case Drafting():
             _drafting(state, event, body)
         case Calibrated():
             apply_calibrated(state, event, body)
-            _seed_times(state, body.result)
+            rows.seed_times(state, body.result)
         case Baselined():
             _baselined(state, event, body)
         case Concluded():
@@ -136,13 +132,6 @@ def _agent(state: CampaignState, event: Event) -> AgentStanding:
     if standing is None:
         raise Inconsistent(event.seq, f"{event.body.kind}: no agent {event.agent!r}")
     return standing
-
-
-def _attempt(state: CampaignState, event: Event, ticket: str) -> Attempt:
-    attempt = state.attempts.get(ticket)
-    if attempt is None:
-        raise Inconsistent(event.seq, f"{event.body.kind}: no submission {ticket!r}")
-    return attempt
 
 
 def _created(state: CampaignState, event: Event, body: Created) -> None:
@@ -219,28 +208,8 @@ def _submitted(state: CampaignState, event: Event, body: Submitted) -> None:
     standing.restoring = False
 
 
-def _judging(state: CampaignState, event: Event, body: Judging) -> None:
-    attempt = _attempt(state, event, event.submission)
-    expect(event, attempt.state == "queued", f"the submission is {attempt.state}")
-    expect(event, attempt.agent == event.agent, "the submission is another agent's")
-    expect(event, not state.quarantined, "the device is quarantined")
-    expect(event, state.suspect is None, "the record has to be measured again first")
-    following = state.next_queued()
-    expect(event, following == attempt.ticket, f"{following} was next")
-    expect(event, body.against == state.record.ticket, f"the record is {state.record.ticket}")
-    expect(event, body.stake == state.stake_of(attempt.agent), "the stake is another")
-    attempt.state = "judging"
-    attempt.claims += 1
-    attempt.against = body.against
-    attempt.machine = body.machine
-    attempt.planned_stake = body.stake
-    attempt.calibration = state.calibration
-    attempt.screen = attempt.confirmation = None
-    state.agents[attempt.agent].served = event.seq
-
-
 def _concluded(state: CampaignState, event: Event, body: Concluded) -> None:
-    attempt = _attempt(state, event, body.evidence)
+    attempt = rows.attempt_of(state, event, body.evidence)
     expect(event, attempt.agent == event.agent, "cites another agent's submission")
     expect(event, attempt.state == "done", f"{body.evidence} has no verdict yet")
     if not body.summary:
@@ -254,88 +223,8 @@ def _concluded(state: CampaignState, event: Event, body: Concluded) -> None:
     state.concluded[said] = event.seq
 
 
-def _in_judgement(state: CampaignState, event: Event) -> Attempt:
-    attempt = _attempt(state, event, event.submission)
-    expect(event, attempt.state == "judging", f"the submission is {attempt.state}")
-    return attempt
-
-
-def _screened(state: CampaignState, event: Event, body: Screened) -> None:
-    attempt = _in_judgement(state, event)
-    expect(event, attempt.screen is None, "screened twice")
-    expect(event, body.result.op == "screen", f"holds a {body.result.op}")
-    attempt.screen = _without_pairs(body.result)
-    _count_lease(state, body.result)
-    if attempt.against == SEED:
-        _seed_times(state, body.result)
-
-
-def _staked(state: CampaignState, event: Event, body: Staked) -> None:
-    attempt = _in_judgement(state, event)
-    expect(
-        event,
-        attempt.screen is not None and attempt.screen.verdict is None,
-        "the screen did not ask for a confirmation",
-    )
-    expect(event, attempt.reserved is None, "staked twice")
-    share = state.share_of(attempt.agent)
-    amount = state.stake_of(attempt.agent)
-    expect(event, body.amount == amount, f"the stake was {amount!r}")
-    left = state.wealth[share] - amount
-    expect(event, left >= 0 and body.wealth == left, f"the wealth left is {left!r}")
-    state.wealth[share] = left
-    attempt.reserved = amount
-
-
-def _confirmed(state: CampaignState, event: Event, body: Confirmed) -> None:
-    attempt = _in_judgement(state, event)
-    expect(event, attempt.reserved is not None, "nothing was staked")
-    expect(event, attempt.confirmation is None, "confirmed twice")
-    expect(event, body.result.op == "confirm", f"holds a {body.result.op}")
-    expect(event, body.result.verdict is not None, "has no verdict")
-    attempt.confirmation = _without_pairs(body.result)
-    _count_lease(state, body.result)
-    # Two judgements may have been open when the first of them showed the drift.
-    if attempt.against == state.record.ticket and state.suspect is None:
-        if drifted(state, attempt, body.result):
-            state.drift_due = attempt.against
-
-
-def _interrupted(state: CampaignState, event: Event, body: Interrupted) -> None:
-    attempt = _in_judgement(state, event)
-    if body.cause == "record_moved":
-        expect(event, attempt.against != state.record.ticket, "the record had not moved")
-        expect(
-            event,
-            attempt.confirmation is not None and attempt.confirmation.verdict == "KEEP",
-            "only a KEEP is compared again",
-        )
-        _return_stake(state, attempt)
-    if body.cause == "record_drifted":
-        kept = attempt.confirmation is not None and attempt.confirmation.verdict == "KEEP"
-        expect(event, kept, "only a KEEP is compared again")
-        suspect = state.suspect is not None and state.suspect.record == attempt.against
-        expect(event, suspect and not attempt.drift_repeat, "the record was not suspected now")
-        attempt.drift_repeat = True
-        _return_stake(state, attempt)
-    attempt.deaths += counts_as_death(attempt, body.cause)
-    # Otherwise a stake that was out is lost: the confirmation may have been seen.
-    attempt.reserved = None
-    attempt.state = "queued"
-
-
-def counts_as_death(attempt: Attempt, cause: str) -> bool:
-    """Say whether a cut-off judgement counts towards `guard_lost`.
-
-    A refusal is the machine's fault, unless the screen had passed: then each one costs a stake, and
-    what was possible a moment ago is not possible with this candidate.
-    """
-    refused_late = cause == "guard_refused" and attempt.reserved is not None
-    return refused_late or cause in ("guard_died", "record_failed", "builder_lost")
-
-
 def _settled(state: CampaignState, event: Event, body: Settled) -> None:
-    attempt = _attempt(state, event, event.submission)
+    attempt = rows.attempt_of(state, event, event.submission)
     standing = _agent(state, event)
     expect(event, attempt.agent == event.agent, "the submission is another agent's")
     expect(event, attempt.state != "done", "settled twice")
@@ -361,10 +250,11 @@ def _settled(state: CampaignState, event: Event, body: Settled) -> None:
     _forget_unjudged(state, attempt)
     if body.verdict == "KEEP":
         expect(event, attempt.against == state.record.ticket, "the record had moved")
+        expect(event, not rows.has_to_repeat(state, attempt), "it had to be compared again")
         _move_record(state, event, attempt)
         if state.calibration is not None:
             state.spread_due = attempt.ticket
-        _return_stake(state, attempt)
+        rows.return_stake(state, attempt)
     attempt.reserved = None
     _count_plateau(standing, attempt, body)
     if is_due(state, standing.name):
@@ -423,12 +313,6 @@ def _move_record(state: CampaignState, event: Event, attempt: Attempt) -> None:
     standing.best = max(over_seed.ratio, standing.best or 0.0)
 
 
-def _return_stake(state: CampaignState, attempt: Attempt) -> None:
-    if attempt.reserved is not None:
-        state.wealth[state.share_of(attempt.agent)] += attempt.reserved
-        attempt.reserved = None
-
-
 def _count_plateau(standing: AgentStanding, attempt: Attempt, body: Settled) -> None:
     if body.verdict == "REJECT":
         return
@@ -479,21 +363,4 @@ def _baselined(state: CampaignState, event: Event, body: Baselined) -> None:
     times = {w.uuid: w.candidate_us for w in ran if w.candidate_us is not None}
     state.baselines.append(BaselineStep(body.name, speedup, body.detail, times))
     if body.result is not None:
-        _seed_times(state, body.result)
-
-
-def _seed_times(state: CampaignState, result: Result) -> None:
-    """Take the seed's times from the first comparison that measured it."""
-    times = {w.uuid: w.record_us for w in result.workloads if w.record_us is not None}
-    first = state.records[0]
-    if not first.microseconds:
-        state.records[0] = replace(first, microseconds=times)
-
-
-def _count_lease(state: CampaignState, result: Result) -> None:
-    if result.lease is not None:
-        state.device_ns += max(0, result.lease.to_ns - result.lease.from_ns)
-
-
-def _without_pairs(result: Result) -> Result:
-    return result.model_copy(update={"pairs": []})
+        rows.seed_times(state, body.result)

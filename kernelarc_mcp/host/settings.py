@@ -66,6 +66,10 @@ class CampaignSettings(Model):
     """Stop this long after the campaign was created."""
     money: float | None = Field(default=None, gt=0, le=1e9)
     """US dollars that agents may spend, as far as their clients say; split evenly without a pool."""
+    in_flight: int = Field(default=1, ge=1, le=64)
+    """Submissions of one agent that may be judged at a time, where there are lanes for them."""
+    device_model: str = ""
+    """Model of the devices that judge, as a fleet names it; empty: a fleet must have one model only."""
     judgement_seconds: float = Field(default=1800.0, gt=0)
     """Deadline of one request to the guard."""
 

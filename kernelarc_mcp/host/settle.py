@@ -17,7 +17,7 @@ def outcome(state: CampaignState, attempt: Attempt) -> Settled:
         verdict=result.verdict,
         reason=result.reason,
         stage=result.stage,
-        detail=result.detail,
+        detail=_with_its_record(state, attempt, result),
         duplicate_of=_duplicate_of(state, result),
         speedup=None if decision is None else decision.speedup,
         lower=None if decision is None else decision.lower,
@@ -49,6 +49,16 @@ def append_settled(writer: Writer, attempt: Attempt, settled: Settled) -> None:
         writer.append(
             Drafting(episode=standing.episode + 1, lens=draft_lens(writer.state, standing)), due
         )
+
+
+def _with_its_record(state: CampaignState, attempt: Attempt, result: Result) -> str:
+    """Return the result's detail, and which record it is about where that is none any more."""
+    if result.decision is None or attempt.against == state.record.ticket:
+        return result.detail
+    return (
+        f"{result.detail} It was compared with {attempt.against}, the record when its judgement"
+        f" began; {state.record.ticket} is the record now."
+    ).strip()
 
 
 def _duplicate_of(state: CampaignState, result: Result) -> str | None:

@@ -87,6 +87,8 @@ class Attempt:
     deaths: int = 0
     """Judgements cut off by what may be the candidate's doing: see `replay.counts_as_death`."""
     claims: int = 0
+    claimed_seq: int = 0
+    """Row of its last claim."""
     drift_repeat: bool = False
     """Compared again once because the record it beat had drifted."""
     screen: Result | None = None
@@ -291,16 +293,24 @@ class CampaignState:
         return {name: agent.purse for name, agent in self.agents.items()}
 
     def next_queued(self) -> str:
-        """Return the submission that is judged next; empty where none is queued."""
-        return first_in_line(self._waiting(), self._served())
+        """Return the submission that is judged next; empty where none may be.
+
+        Of each agent no more are judged at a time than the campaign allows.
+        """
+        return first_in_line(self._waiting(), self._served(), *self._at_work())
 
     def queue(self) -> list[str]:
         """Return the queued submissions in the order in which they will be judged."""
-        return whole_line(self._waiting(), self._served(), self.seq)
+        return whole_line(self._waiting(), self._served(), self.seq, *self._at_work())
 
     def judging(self) -> list[Attempt]:
         """Return the submissions that are being judged."""
         return [a for a in self.unsettled.values() if a.state == "judging"]
+
+    def _at_work(self) -> tuple[list[str], int]:
+        """Return whose submissions are judged, in the order of their claims, and how many of each may be."""
+        agents = [one.agent for one in sorted(self.judging(), key=lambda one: one.claimed_seq)]
+        return agents, self.campaign.settings.in_flight
 
     def _waiting(self) -> list[Attempt]:
         return [a for a in self.unsettled.values() if a.state == "queued"]

@@ -139,7 +139,7 @@ def test_nothing_is_judged_without_room_and_it_goes_on_by_itself(
 ) -> None:
     short = ["the disk has 1 MiB free"]
     monkeypatch.setattr(
-        "kernelarc_mcp.host.dispatcher.short_of_room", lambda *_: short[0] if short else ""
+        "kernelarc_mcp.host.lanes.short_of_room", lambda *_: short[0] if short else ""
     )
     with opened(folder) as host:
         ticket = host.submit("ada", source=planned(1, "gain:0")).ticket

@@ -179,16 +179,21 @@ def test_another_agents_keep_changes_no_counter_and_no_branch() -> None:
     assert (story.state.record.ticket, ada.r, ada.branch) == ("s002", 1, "s001")
 
 
+def staked(story: Story, agent: str, ticket: str) -> None:
+    """Bring a claim as far as its stake."""
+    story.add(Screened(result=screen_result("promising")), agent, ticket)
+    amount = story.state.stake_of(agent)
+    left = story.state.wealth[agent] - amount
+    story.add(Staked(amount=amount, wealth=left), agent, ticket)
+
+
 def test_a_keep_against_a_record_that_moved_is_compared_again_uncharged() -> None:
     story = Story()
     first, second = story.submit("ada"), story.submit("bob")
     story.claim()
     story.claim()
-    before = dict(story.state.wealth)
+    staked(story, "bob", second)
     story.judge(first, "promising", "kept")
-    story.add(Screened(result=screen_result("promising")), "bob", second)
-    amount = story.state.stake_of("bob")
-    story.add(Staked(amount=amount, wealth=before["bob"] - amount), "bob", second)
     story.add(Confirmed(result=confirm_result("kept")), "bob", second)
     with pytest.raises(Inconsistent, match="the record had moved"):
         story.settle(second, outcome(story.state, story.state.attempts[second]))
@@ -199,17 +204,57 @@ def test_the_comparison_with_the_moved_record_is_queued_and_the_stake_comes_back
     first, second = story.submit("ada"), story.submit("bob")
     story.claim()
     story.claim()
+    before = story.state.wealth["bob"]
+    staked(story, "bob", second)
     story.judge(first, "promising", "kept")
-    before = dict(story.state.wealth)
-    story.add(Screened(result=screen_result("promising")), "bob", second)
-    amount = story.state.stake_of("bob")
-    story.add(Staked(amount=amount, wealth=before["bob"] - amount), "bob", second)
     story.add(Confirmed(result=confirm_result("kept")), "bob", second)
     story.add(Interrupted(cause="record_moved", detail=""), "bob", second)
     assert story.state.queue() == [second] and story.state.used == 2
-    assert story.state.wealth == pytest.approx(before, rel=1e-15)
+    assert story.state.wealth["bob"] == pytest.approx(before, rel=1e-15)
     assert story.claim() == second
     assert story.state.attempts[second].against == first
+
+
+def test_nothing_is_staked_on_a_record_that_is_none_any_more() -> None:
+    story = Story()
+    first, second = story.submit("ada"), story.submit("bob")
+    story.claim()
+    story.claim()
+    story.add(Screened(result=screen_result("promising")), "bob", second)
+    with pytest.raises(Inconsistent, match="what stood against it was nothing"):
+        story.add(Interrupted(cause="record_moved", detail=""), "bob", second)
+    story.forget()
+    story.judge(first, "promising", "kept")
+    before = story.state.wealth["bob"]
+    with pytest.raises(Inconsistent, match="nothing is staked: record_moved"):
+        amount = story.state.stake_of("bob")
+        story.add(Staked(amount=amount, wealth=before - amount), "bob", second)
+    story.forget()
+    story.add(Interrupted(cause="record_moved", detail=""), "bob", second)
+    assert story.claim() == second and story.state.wealth["bob"] == before
+
+
+def test_what_lost_against_a_record_that_moved_says_which_it_was_compared_with() -> None:
+    story = Story()
+    first, second = story.submit("ada"), story.submit("bob")
+    story.claim()
+    story.claim()
+    story.judge(first, "promising", "kept")
+    story.judge(second, "close")
+    assert story.state.attempts[second].verdict == "ACCEPT"
+    assert story.state.attempts[second].detail == (
+        "It was compared with seed, the record when its judgement began; s001 is the record now."
+    )
+
+
+def test_of_one_agent_no_more_are_judged_at_a_time_than_the_campaign_allows() -> None:
+    story = Story(in_flight=2)
+    for agent in ("ada", "ada", "ada", "ada", "bob"):
+        story.submit(agent)
+    assert [story.claim() for _ in range(3)] == ["s001", "s005", "s002"]
+    assert story.state.next_queued() == "" and story.state.queue() == ["s003", "s004"]
+    story.judge("s002", "close")
+    assert story.claim() == "s003"
 
 
 def test_a_stake_that_was_out_when_the_dispatcher_died_is_lost() -> None:

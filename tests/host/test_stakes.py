@@ -57,7 +57,7 @@ class Staking(RuleBasedStateMachine):
         self.story.add(AgentAdded(attempts=None if self.pool else 8), "eve")
         self.story.add(Registered(lens=first_lens(self.story.state)), "eve")
 
-    @precondition(lambda self: self.story.state.queue())
+    @precondition(lambda self: self.story.state.next_queued())
     @rule()
     def claim(self) -> None:
         self.story.claim()
@@ -73,6 +73,10 @@ class Staking(RuleBasedStateMachine):
     def stake(self, pick: int) -> None:
         attempt = self.chosen("stake", pick)
         state = self.story.state
+        if attempt.against != state.record.ticket:
+            moved = Interrupted(cause="record_moved", detail="")
+            self.story.add(moved, attempt.agent, attempt.ticket)
+            return
         amount = state.stake_of(attempt.agent)
         left = state.wealth[state.share_of(attempt.agent)] - amount
         self.story.add(Staked(amount=amount, wealth=left), attempt.agent, attempt.ticket)

@@ -1,0 +1,93 @@
+"""One submission on one lane: the screen, the stake, the confirmation, and what may go wrong."""
+
+from contextlib import suppress
+
+import anyio
+
+from kernelarc_guard.protocol import Result
+from kernelarc_mcp.host.election import SeatLost
+from kernelarc_mcp.host.guard_client import DeviceLost, GuardDied, GuardNotStarted, GuardRefused
+from kernelarc_mcp.host.judgement import Claim, Judge
+from kernelarc_mcp.host.judging import Executor
+from kernelarc_mcp.host.telling import Teller
+
+
+class Lane:
+    """Judges one claim to its end; several run side by side."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        executor: Executor,
+        teller: Teller,
+        cache_dir: str,
+        *,
+        deadline: float,
+        retry: float,
+    ) -> None:
+        """`deadline` and `retry`, the wait after a refusal, are in seconds."""
+        self._judge = judge
+        self._executor = executor
+        self._teller = teller
+        self._cache = cache_dir
+        self._deadline = deadline
+        self._retry = retry
+
+    async def run(self, claim: Claim) -> None:
+        """Settle a claim or queue it again, whatever happens."""
+        try:
+            await self._screen_and_confirm(claim)
+        except GuardNotStarted as error:
+            await self._refused(claim, f"The guard {error}.")
+        except GuardDied as error:
+            self._judge.interrupted(claim, "guard_died", f"The guard died: {error}.")
+        except DeviceLost as error:
+            self._judge.interrupted(claim, "device_lost", f"The device was lost: {error}.")
+        except GuardRefused as error:
+            said = f"The guard refused: {error}."
+            if error.code == "record_failed":
+                self._judge.interrupted(claim, "record_failed", said)
+            elif error.code == "builder_lost":
+                self._judge.interrupted(claim, "builder_lost", said)
+            else:
+                await self._refused(claim, said)
+        except anyio.get_cancelled_exc_class():
+            with suppress(SeatLost):  # whoever took over has it in the queue already
+                self._judge.interrupted(claim, "stopped", "The dispatcher was stopped.")
+            raise
+
+    async def _refused(self, claim: Claim, why: str) -> None:
+        """Queue a submission again that the guard could not judge; this lane rests for a while."""
+        self._judge.interrupted(claim, "guard_refused", why)
+        rests = "Nothing is judged" if self._executor.lanes <= 1 else "A lane judges nothing"
+        self._teller.note(f"{rests}: {why}")
+        await anyio.sleep(self._retry)
+        self._teller.all_is_well()
+
+    async def _screen_and_confirm(self, claim: Claim) -> None:
+        screen = await self._executor.judge(
+            self._judge.screen_request(claim, self._cache),
+            deadline=self._deadline,
+            on_progress=self._teller.reporter(claim.ticket, confirming=False),
+        )
+        _check_result(screen, "screen")
+        if not self._judge.screened(claim, screen):
+            return
+        stake = self._judge.stake(claim)
+        if stake is None:
+            return
+        result = await self._executor.judge(
+            self._judge.confirm_request(claim, screen, stake, self._cache),
+            deadline=self._deadline,
+            on_progress=self._teller.reporter(claim.ticket, confirming=True),
+        )
+        _check_result(result, "confirm")
+        self._judge.confirmed(claim, result)
+
+
+def _check_result(result: Result, op: str) -> None:
+    """Treat an answer that does not fit its request as a guard that has lost its way."""
+    if result.op != op:
+        raise GuardDied(f"answered a {op} with a {result.op}")
+    if op == "confirm" and result.verdict is None:
+        raise GuardDied("confirmed without a verdict")
