@@ -108,8 +108,7 @@ def _view(
 ) -> SubmissionView:
     now = campaign.journal.now()
     stage, percent, message = _progress(campaign, attempt)
-    queue = state.queue() if attempt.state == "queued" else []
-    position = queue.index(attempt.ticket) + 1 if queue else None
+    position = _places(campaign, state)[attempt.ticket] if attempt.state == "queued" else None
     if attempt.state == "queued":
         note = noted(campaign)
         message = f"Queued, place {position}." + (f" {note}" if note else "")
@@ -138,6 +137,13 @@ def _view(
         protection={} if last is None else last.protection,
         state_after=agent_state(state, attempt.agent, now),
         next_step=after_verdict(state, attempt, attempt.agent, now, workspace),
+    )
+
+
+def _places(campaign: Campaign, state: CampaignState) -> dict[str, int]:
+    """Return each queued submission's place, from 1: one line for all who wait, until the next row."""
+    return campaign.memo.at(
+        state.seq, "places", lambda: {ticket: n for n, ticket in enumerate(state.queue(), start=1)}
     )
 
 
