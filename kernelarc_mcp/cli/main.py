@@ -30,6 +30,7 @@ from kernelarc_mcp.cli.status import status
 from kernelarc_mcp.cli.token import token_app
 from kernelarc_mcp.cli.usage import usage
 from kernelarc_mcp.cli.verify import verify
+from kernelarc_mcp.cli.worker import worker
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.scores.bounds import BoundsError
 
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(new)
 app.command()(serve)
+app.command(context_settings={"allow_extra_args": True})(worker)
 app.command()(connect)
 app.command()(status)
 app.command()(dashboard)

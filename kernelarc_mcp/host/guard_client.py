@@ -94,6 +94,11 @@ class GuardClient:
         """Return the process id of the running guard, or None."""
         return None if self._process is None else self._process.pid
 
+    async def start(self) -> None:
+        """Start the process now, so that its first request finds it ready; GuardNotStarted."""
+        async with self._lock:
+            await self._running()
+
     async def judge(
         self,
         request: Request,

@@ -1,0 +1,180 @@
+"""`worker`: offer this host's devices to a fleet."""
+
+import os
+import platform
+import re
+import socket
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kernelarc_guard.cuda import driver
+from kernelarc_mcp.cache import cache_root
+from kernelarc_mcp.cli.children import stopped_by_signals
+from kernelarc_mcp.cli.console import UserError, err
+from kernelarc_mcp.cli.options import AllowUnsandboxed, GuardPython, LockClocks, guard_python
+
+_DEFAULT_PORT: Final = 6379
+_PROBE_SECONDS: Final = 3.0
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
+
+
+def need_ray(what: str) -> None:
+    """Raise UserError where Ray is not installed."""
+    if find_spec("ray") is None:
+        raise UserError(f"{what} needs Ray: pip install 'kernelarc-mcp[ray]'")
+
+
+def worker(
+    context: typer.Context,
+    address: Annotated[
+        str,
+        typer.Option(
+            "--address",
+            metavar="HOST[:PORT]",
+            help=f"The Ray head of the fleet; port {_DEFAULT_PORT} unless another is said.",
+        ),
+    ] = "",
+    head: Annotated[
+        bool, typer.Option("--head", help="Be the head: others join with --address THIS_HOST.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="Port of the head that --head starts.")
+    ] = _DEFAULT_PORT,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--device",
+            metavar="cpu|cuda:N|all|none",
+            help="What to offer; may be said more than once. all: every GPU, or the CPU where there "
+            "is none.",
+            show_default="all",
+        ),
+    ] = None,
+    name: Annotated[
+        str,
+        typer.Option("--name", help="What this host is called.", show_default="its host name"),
+    ] = "",
+    no_node: Annotated[
+        bool,
+        typer.Option("--no-node", help="This host is a Ray node of the cluster already."),
+    ] = False,
+    node_ip: Annotated[
+        str, typer.Option("--node-ip", help="Address by which other hosts reach this one.")
+    ] = "",
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--cache",
+            metavar="DIR",
+            help="Where builds are cached and guards log.",
+            show_default="the user's cache directory",
+        ),
+    ] = None,
+    object_store: Annotated[
+        int, typer.Option("--object-store-mb", min=80, help="Memory of the node's object store.")
+    ] = 256,
+    namespace: Annotated[
+        str, typer.Option("--namespace", help="Fleets of one cluster are told apart by it.")
+    ] = "kernelarc",
+    guard: GuardPython = "",
+    allow_unsandboxed: AllowUnsandboxed = False,
+    lock_clocks: LockClocks = 0,
+) -> None:
+    """Join a fleet: start a Ray node here and offer its devices until Ctrl-C (docs/fleet.md).
+
+    Each device gets a guard process of its own, kept warm. What comes after `--` is handed to
+    `ray start`.
+    """
+    need_ray("worker")
+    from kernelarc_mcp.fleet.hosting import Hosting, HostingFailed, HostOptions
+    from kernelarc_mcp.fleet.node import NodeOptions
+
+    if head == bool(address):
+        raise UserError("say either --head, or --address HOST[:PORT] of the head")
+    if head and no_node:
+        raise UserError("--no-node: a host with --head starts the cluster's first node itself")
+    called = name or platform.node() or "host"
+    if not _NAME.fullmatch(called):
+        raise UserError(f"--name: {called!r}: letters, digits, '.', '-' and '_', at most 63")
+    host, at = (node_ip or "127.0.0.1", port) if head else _address(address)
+    cpu, gpus, visible = _devices(device or ["all"])
+    node = NodeOptions(
+        address="" if head else f"{host}:{at}",
+        port=at,
+        gpus=gpus,
+        object_store_bytes=object_store << 20,
+        node_ip=node_ip,
+        more=tuple(context.args),
+        environment={_VISIBLE: visible} if visible else {},
+    )
+    options = HostOptions(
+        address=f"{host}:{at}",
+        node=None if no_node else node,
+        name=called,
+        cpu=cpu,
+        gpus=gpus,
+        guard_python=guard_python(guard),
+        folder=(folder or cache_root() / "fleet" / called).absolute(),
+        namespace=namespace,
+    )
+
+    def say(line: str) -> None:
+        err.print(f"worker {called}: {line}", markup=False, highlight=False)
+
+    def reachable() -> bool:
+        with suppress(OSError), socket.create_connection((host, at), _PROBE_SECONDS):
+            return True
+        return False
+
+    try:
+        with stopped_by_signals():
+            Hosting(options, say).run(reachable)
+    except HostingFailed as error:
+        raise UserError(str(error)) from None
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.removeprefix("ray://").rpartition(":")
+    if not colon:
+        host, port = port, str(_DEFAULT_PORT)
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UserError(f"--address: {text!r}: expected HOST[:PORT] of the Ray head")
+    return host, int(port)
+
+
+def _devices(given: list[str]) -> tuple[bool, int, str]:
+    """Return whether the CPU is offered, how many GPUs, and which Ray may see (empty: all)."""
+    wanted = dict.fromkeys(given)
+    if "none" in wanted:
+        if len(wanted) > 1:
+            raise UserError("--device none: nothing else can be said beside it")
+        return False, 0, ""
+    count = _gpus() if set(wanted) - {"cpu"} else 0
+    if "all" in wanted:
+        return "cpu" in wanted or count == 0, count, ""
+    numbers = []
+    for one in wanted:
+        number = one.removeprefix("cuda:")
+        if one == "cpu":
+            continue
+        if number == one or not number.isdecimal():
+            raise UserError(f"--device: {one!r}: expected cpu, cuda:N, all or none")
+        if int(number) >= count:
+            raise UserError(f"--device {one}: this host has {count} NVIDIA GPUs")
+        numbers.append(int(number))
+    seen = os.environ.get(_VISIBLE, "").split(",")
+    # Numbers count what this process sees, which may be some of the host's GPUs already.
+    names = [seen[n] if n < len(seen) and seen[n] else str(n) for n in numbers]
+    return "cpu" in wanted, len(numbers), ",".join(names)
+
+
+def _gpus() -> int:
+    try:
+        return driver.device_count()
+    except (driver.NoDriver, driver.CudaError):
+        return 0

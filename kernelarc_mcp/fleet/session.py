@@ -1,0 +1,145 @@
+"""A stand-in's side of the broker: what it waits for, what it has running, which devices there are."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from kernelarc_guard.fleet_wire import Capacity, FleetDevice
+from kernelarc_guard.model import Model
+from kernelarc_mcp.fleet.broker import Ending, News, Seen
+from kernelarc_mcp.fleet.choice import Bid, Device, Needs, why_not
+from kernelarc_mcp.fleet.link import Link
+from kernelarc_mcp.fleet.versions import versions
+
+_POLL_SECONDS: Final = 4.0
+
+
+class Session:
+    """What the broker knows of one stand-in, kept here so that it can be told again."""
+
+    def __init__(
+        self, link: Link, say: Callable[[Model], None], *, campaign: str, kind: str, model: str
+    ) -> None:
+        """Speak for a campaign, which measures on devices of `kind` and, where it says so, of `model`."""
+        self.link = link
+        self._say = say
+        self._campaign = campaign
+        self._needs = Needs(kind=kind, versions=versions(), model=model)
+        self._id = uuid.uuid4().hex[:12]
+        self._count = 0
+        self._waiting: dict[str, tuple[Bid, asyncio.Future[str]]] = {}
+        self._running: dict[str, str] = {}
+        self._silent: dict[str, asyncio.Event] = {}
+        self._seen: tuple[Seen, ...] = ()
+        self._told: Capacity | None = None
+
+    def tell_none(self) -> None:
+        """Say that there are no devices yet."""
+        self._tell(Capacity(devices=[]))
+
+    def learn(self, toolchain: Mapping[str, str]) -> None:
+        """Ask from now on for what the campaign was calibrated with."""
+        if toolchain and toolchain != self._needs.toolchain:
+            self._needs = replace(self._needs, toolchain=dict(toolchain))
+            self._tell_devices()
+
+    async def enter(self) -> None:
+        """Make it known to the broker, with all that it has."""
+        waiting = [bid for bid, _ in self._waiting.values()]
+        await self.link.call("enter", self._id, self._campaign, dict(self._running), waiting)
+
+    async def leave(self) -> None:
+        """Have the broker forget it."""
+        await self.link.call("leave", self._id, seconds=2.0)
+
+    async def follow(self) -> None:
+        """Hear what is new, until cancelled."""
+        while True:
+            news = await self.link.call("news", self._id, _POLL_SECONDS, seconds=15.0)
+            assert isinstance(news, News)
+            if not news.known:
+                await self.enter()
+                continue
+            for key, name in news.granted.items():
+                if (waited := self._waiting.pop(key, None)) is None:
+                    await self.link.call("withdraw", self._id, key)
+                else:
+                    self._running[key] = name
+                    self._silent[key] = asyncio.Event()
+                    if not waited[1].done():
+                        waited[1].set_result(name)
+            for key in news.lost:
+                if key in self._silent:
+                    self._silent[key].set()
+            if news.devices is not None:
+                self._seen = news.devices
+                self._tell_devices()
+
+    async def place(self, op: str, elsewhere: frozenset[str]) -> tuple[str, Device]:
+        """Wait until a request is given a device; return its key there, and the device."""
+        self._count += 1
+        key = f"{self._id}/{self._count}"
+        bid = Bid(key, self._campaign, op, self._needs, elsewhere)
+        granted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = bid, granted
+        try:
+            if not await self.link.call("bid", self._id, bid):
+                await self.enter()
+            name = await granted
+        except asyncio.CancelledError:
+            self._waiting.pop(key, None)
+            self._running.pop(key, None)
+            await asyncio.shield(self.link.call("withdraw", self._id, key))
+            raise
+        return key, self._device(name)
+
+    def silence(self, key: str) -> asyncio.Event:
+        """Return what is set when nothing is heard any more of the device of a request."""
+        return self._silent.setdefault(key, asyncio.Event())
+
+    def others(self, tried: frozenset[str]) -> bool:
+        """Say whether there is a sound device for this campaign that was not tried."""
+        return any(
+            one.device.name not in tried
+            and not one.quarantined
+            and not why_not(self._needs, one.device)
+            for one in self._seen
+        )
+
+    async def done(
+        self, key: str, name: str, ending: Ending, why: str = "", blamed: tuple[str, ...] = ()
+    ) -> None:
+        """Give a device back."""
+        self._running.pop(key, None)
+        self._silent.pop(key, None)
+        await self.link.call("done", key, name, ending, why, list(blamed))
+
+    def _device(self, name: str) -> Device:
+        found = next((one.device for one in self._seen if one.device.name == name), None)
+        # Granted before it was heard of: what is said of it comes with the same news.
+        return found or Device(name, self._needs.kind, "", "", {}, {})
+
+    def _tell_devices(self) -> None:
+        """Say which devices there are; those of another kind are nothing to this campaign."""
+        mine = [one for one in self._seen if one.device.kind == self._needs.kind]
+        self._tell(Capacity(devices=[self._as_told(one) for one in mine]))
+
+    def _as_told(self, seen: Seen) -> FleetDevice:
+        one = seen.device
+        told = FleetDevice(
+            name=one.name, model=one.model, host=one.host, state="busy" if seen.busy else "ready"
+        )
+        # Devices of another model are no fault: they may serve other campaigns.
+        refused = why_not(replace(self._needs, model=""), one)
+        if refused:
+            return told.model_copy(update={"state": "refused", "why": refused})
+        if seen.quarantined:
+            return told.model_copy(update={"state": "quarantined", "why": seen.quarantined})
+        return told
+
+    def _tell(self, capacity: Capacity) -> None:
+        if capacity != self._told:
+            self._told = capacity
+            self._say(capacity)

@@ -1,0 +1,182 @@
+"""What the broker does about devices and stand-ins that come, work and go; on a clock of the test's own."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from kernelarc_mcp.fleet.broker import MARKS, REST, Broker
+from kernelarc_mcp.fleet.choice import Bid, Device, Needs
+
+pytestmark = pytest.mark.anyio
+NEEDS = Needs("cpu", {})
+SILENCE = 15.0
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Return Ray's own loop."""
+    return "asyncio"
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def device(name: str) -> Device:
+    return Device(name, "cpu", "x", "host", {}, {})
+
+
+async def begun(*names: str) -> tuple[Broker, Clock]:
+    """Return a broker that knows devices and the stand-in `s` of campaign `c`."""
+    clock = Clock()
+    broker = Broker(SILENCE, clock)
+    for name in names:
+        await broker.beat(device(name), "")
+    await broker.enter("s", "c", {}, [])
+    return broker, clock
+
+
+async def ask(broker: Broker, *keys: str, campaign: str = "c", elsewhere: str = "") -> None:
+    """Let requests wait, each for the stand-in that its key begins with."""
+    for key in keys:
+        apart = frozenset({elsewhere} - {""})
+        assert await broker.bid(key.partition("/")[0], Bid(key, campaign, "screen", NEEDS, apart))
+
+
+async def granted(broker: Broker, session: str = "s") -> dict[str, str]:
+    return dict((await broker.news(session, 0.0)).granted)
+
+
+async def beats(broker: Broker, clock: Clock, seconds: float, names: Sequence[str]) -> None:
+    """Let time pass in which some devices, and `s`, are heard of."""
+    for _ in range(round(seconds)):
+        clock.now += 1.0
+        for name in names:
+            await broker.beat(device(name), "")
+        await broker.news("s", 0.0)
+
+
+async def test_a_request_gets_the_free_device_and_the_next_one_waits_until_it_is_given_back() -> (
+    None
+):
+    broker, _ = await begun("one")
+    await ask(broker, "s/1", "s/2")
+    assert await granted(broker) == {"s/1": "one"}
+    assert await granted(broker) == {}
+    await broker.done("s/1", "one", "answered", "", [])
+    assert await granted(broker) == {"s/2": "one"}
+
+
+async def test_a_stale_sign_of_life_neither_takes_nor_frees_a_device() -> None:
+    broker, _ = await begun("one")
+    await ask(broker, "s/1", "s/2")
+    await granted(broker)
+    await broker.beat(device("one"), "")  # it was granted, and not yet begun
+    assert await granted(broker) == {}
+    await broker.done("s/1", "one", "answered", "", [])
+    assert await broker.beat(device("one"), "s/1") == ""  # said before it was done
+    assert await granted(broker) == {"s/2": "one"}
+
+
+async def test_a_silent_device_is_told_as_lost_and_comes_back_with_its_next_sign() -> None:
+    broker, clock = await begun("one", "two")
+    await ask(broker, "s/1")
+    assert list((await granted(broker)).values()) == ["one"]
+    await beats(broker, clock, SILENCE - 1, ["two"])
+    clock.now += 2.0
+    news = await broker.news("s", 0.0)
+    assert news.lost == {"s/1"} and news.devices is not None
+    assert [seen.device.name for seen in news.devices] == ["two"]
+    # What it still does for somebody who has given it up, it is told to end.
+    assert await broker.beat(device("one"), "s/1") == "s/1"
+    await ask(broker, "s/2", elsewhere="two")
+    assert await granted(broker) == {}
+    await broker.beat(device("one"), "")
+    assert await granted(broker) == {"s/2": "one"}
+
+
+async def test_what_runs_for_a_stand_in_that_is_gone_is_ended_and_its_device_is_free() -> None:
+    broker, clock = await begun("one")
+    await broker.enter("t", "d", {}, [])
+    await ask(broker, "t/1", campaign="d")
+    assert await granted(broker, "t") == {"t/1": "one"}
+    for _ in range(round(SILENCE) + 1):
+        clock.now += 1.0
+        await broker.news("s", 0.0)
+        ended = await broker.beat(device("one"), "t/1")
+    assert ended == "t/1"
+    await ask(broker, "s/1")
+    assert await granted(broker) == {}
+    await broker.beat(device("one"), "")
+    assert await granted(broker) == {"s/1": "one"}
+
+
+async def test_a_broker_that_starts_anew_is_told_again_and_ends_nothing_meanwhile() -> None:
+    broker, clock = await begun("one")
+    await ask(broker, "s/1", "s/2")
+    await granted(broker)
+    again = Broker(SILENCE, clock)
+    assert await again.beat(device("one"), "s/1") == ""
+    assert not (await again.news("s", 0.0)).known
+    waiting = Bid("s/2", "c", "screen", NEEDS)
+    await again.enter("s", "c", {"s/1": "one"}, [waiting])
+    assert await granted(again) == {}
+    await again.done("s/1", "one", "answered", "", [])
+    assert await granted(again) == {"s/2": "one"}
+
+
+async def test_campaigns_get_equal_shares_and_one_that_idled_gets_no_more_than_that() -> None:
+    broker, clock = await begun("one")
+    await broker.enter("t", "d", {}, [])
+    await ask(broker, *(f"s/{n}" for n in range(8)))
+    turns = []
+    for turn in range(8):
+        if turn == 2:  # the other campaign begins after two of the first
+            await ask(broker, *(f"t/{n}" for n in range(8)), campaign="d")
+        news = await granted(broker) | await granted(broker, "t")
+        (key,) = news
+        turns.append(key[0])
+        clock.now += 3.0
+        await broker.news("s", 0.0)
+        await broker.news("t", 0.0)
+        await broker.done(key, "one", "answered", "", [])
+        await broker.beat(device("one"), "")
+    assert turns[:2] == ["s", "s"] and abs(turns[3:].count("s") - turns[3:].count("t")) <= 1
+
+
+async def test_a_device_that_fails_what_others_answer_is_quarantined_and_later_tried_again() -> (
+    None
+):
+    broker, clock = await begun("one", "two")
+    for number in range(MARKS):
+        await ask(broker, f"s/{number}", elsewhere="one")
+        await granted(broker)
+        await broker.done(f"s/{number}", "two", "answered", "", ["one"])
+    devices = (await broker.news("s", 0.0)).devices
+    assert devices is not None and "in a row failed there" in devices[0].quarantined
+    await ask(broker, "s/9", elsewhere="two")
+    assert await granted(broker) == {"s/9": "two"}  # no other one is sound
+    await broker.done("s/9", "two", "answered", "", [])
+    await beats(broker, clock, REST, ["one", "two"])
+    await ask(broker, "s/10", elsewhere="two")
+    assert await granted(broker) == {"s/10": "one"}
+    # One more failure is enough now.
+    await broker.done("s/10", "one", "failed", "", [])
+    await ask(broker, "s/11", elsewhere="one")
+    await broker.done("s/11", "two", "answered", "", ["one"])
+    devices = (await broker.news("s", 0.0)).devices
+    assert devices is not None and devices[0].quarantined
+
+
+async def test_a_host_where_no_guard_starts_is_quarantined_with_the_reason_at_once() -> None:
+    broker, _ = await begun("one")
+    await ask(broker, "s/1")
+    await broker.done("s/1", "one", "broken", "its guard cannot be started", [])
+    devices = (await broker.news("s", 0.0)).devices
+    assert devices is not None and devices[0].quarantined == "its guard cannot be started"
