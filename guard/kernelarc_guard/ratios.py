@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import fmean, median, stdev
 
 from kernelarc_guard.model import Model
-from kernelarc_guard.pairs import Times, pair_value
+from kernelarc_guard.pairs import Times, pair_value, workload_values
 from kernelarc_guard.rule import Number
 
 AnchorTimes = Sequence[Sequence[int | None]]
@@ -59,6 +59,18 @@ def anchored(pairs: Sequence[Sequence[AnchoredBlock]], weights: Sequence[float])
         for arm in (0, 1)
     ]  # fmt: skip
     return Anchored(record=ratio_of(arms[0]), candidate=ratio_of(arms[1]))
+
+
+def by_workload(pairs: Sequence[Sequence[AnchoredBlock]], workloads: int) -> list[Ratio]:
+    """Return the candidate's ratio to the anchor on each workload alone, as `anchored` over all.
+
+    Weighted together they are its ratio. Each interval is of its workload only. ValueError as there.
+    """
+    if any(anchor for blocks in pairs for _, _, anchor in blocks):
+        each = [[_gains(blocks, place)[1] for place in range(workloads)] for blocks in pairs]
+    else:
+        each = [workload_values([(r, c) for r, c, _ in blocks], workloads) for blocks in pairs]
+    return [ratio_of([gains[place] for gains in each]) for place in range(workloads)]
 
 
 def ratio_of(values: Sequence[float]) -> Ratio:

@@ -59,7 +59,13 @@ def ends(summary: Summary) -> Options:
         series.append({"name": arm.arm.name, "data": marks, **shared})
     seeds = sorted({one.seed for one in summary.outcomes})
     return {
-        "xAxis": {"type": "category", "name": "seed", "data": [str(seed) for seed in seeds]},
+        "xAxis": {
+            "type": "category",
+            "name": "seed",
+            "nameLocation": "middle",
+            "nameGap": 28,
+            "data": [str(seed) for seed in seeds],
+        },
         "yAxis": _SPEED,
         "series": series,
     }

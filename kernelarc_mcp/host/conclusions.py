@@ -40,38 +40,46 @@ def read_memory(
         raise BadRequest(f"limit: {limit}; it is 1 to {MAX_LIMIT}")
     if offset < 0:
         raise BadRequest(f"offset: {offset}; it counts conclusions from 0")
-    retention = campaign.settings.memory_retention()
     with campaign.journal.reading() as state:
-        position = state.used
-        operator_class = state.campaign.operator_class
-        now = campaign.journal.now()
         if agent == ONLOOKER:
             step = NEXT_STEP
         else:
             standing_of(state, agent)
-            step = next_step(state, agent, now, campaign.shown_workspace(agent), "memory")
+            now, workspace = campaign.journal.now(), campaign.shown_workspace(agent)
+            step = next_step(state, agent, now, workspace, "memory")
+    items, stored = shown_conclusions(campaign, limit, kind)
+    shown = _fitting(items[offset:])
+    end = offset + len(shown)
+    return MemoryView(
+        conclusions=shown,
+        shown=len(shown),
+        next_offset=end if end < len(items) else None,
+        stored=stored,
+        retention=str(campaign.settings.memory_retention()),
+        next_step=step,
+    )
+
+
+def shown_conclusions(
+    campaign: Campaign, limit: int, kind: str = ""
+) -> tuple[list[ConclusionView], int]:
+    """Return the newest conclusions that the retention shows, however long, and how many are stored."""
+    with campaign.journal.reading() as state:
+        position = state.used
+        operator_class = state.campaign.operator_class
     shelf = follow_or_wait(campaign)
     with storage_faults(shelf.path.parent, shelf.path.name):
         page = shelf.store().read(
             operator_class,
             campaign.settings.device,
-            retention,
+            campaign.settings.memory_retention(),
             limit,
             kind,
-            now=now,
+            now=campaign.journal.now(),
             campaign=campaign.settings.name,
             position=position,
         )
-    shown = _fitting([_view(stored) for stored in page.items[offset:]])
-    end = offset + len(shown)
-    return MemoryView(
-        conclusions=shown,
-        shown=len(shown),
-        next_offset=end if end < len(page.items) else None,
-        stored=page.stored,
-        retention=str(retention),
-        next_step=step,
-    )
+    return [_view(stored) for stored in page.items], page.stored
 
 
 def conclude(

@@ -1,7 +1,7 @@
 """The campaign's database file: appending hash-chained rows inside transactions that begin by writing."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -140,6 +140,16 @@ class Ledger:
         """Return the rows after `seq`, in order; at most that many, -1 for all."""
         cursor = self.connection.execute(
             f"SELECT {_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT ?", [seq, most]
+        )
+        return [Row(*row) for row in cursor]
+
+    def rows_of(self, kinds: Sequence[str], submission: str = "") -> list[Row]:
+        """Return the rows of these kinds, in order; only a submission's, where one is named."""
+        marks = ", ".join("?" * len(kinds))
+        cursor = self.connection.execute(
+            f"SELECT {_COLUMNS} FROM event WHERE kind IN ({marks}) AND ? IN ('', submission)"
+            " ORDER BY seq",
+            [*kinds, submission],
         )
         return [Row(*row) for row in cursor]
 

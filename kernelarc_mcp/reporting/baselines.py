@@ -1,7 +1,12 @@
 """Lines to beat: how the seed, and roughly the record, stand beside known solutions."""
 
+import re
+from typing import Final
+
 from kernelarc_mcp.report import BaselineReport
 from kernelarc_mcp.reporting.document import Document
+
+_SPREAD: Final = re.compile(r" \(sd ([\d.e-]+) %\)")
 
 
 def baseline_lines(document: Document) -> list[str]:
@@ -19,6 +24,7 @@ def _line(document: Document, known: BaselineReport) -> str:
         .replace("the record's", "the seed's")
         .replace("over 1 screening pairs", "over one screening pair")
     )
+    told = _SPREAD.sub(r"; such pairs differed by \1 % (standard deviation)", told)
     said = f"Line to beat, {known.name}, beside the seed before the search: {told}."
     if document.record.agent is None:
         return said

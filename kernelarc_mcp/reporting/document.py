@@ -9,10 +9,11 @@ from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import Result
 from kernelarc_mcp.cost.told import ToldSoFar
 from kernelarc_mcp.host.campaign import Campaign
-from kernelarc_mcp.host.conclusions import memory_of
+from kernelarc_mcp.host.conclusions import shown_conclusions
 from kernelarc_mcp.host.readable import readable
 from kernelarc_mcp.host.settings import CampaignSettings
 from kernelarc_mcp.host.state import Attempt, CampaignState
+from kernelarc_mcp.host.submit import solution_of
 from kernelarc_mcp.host.verify import verify
 from kernelarc_mcp.noise import calibration_view
 from kernelarc_mcp.report import Report, report_of
@@ -39,10 +40,19 @@ class ConclusionRow(Model):
     seen: int
 
 
+class KernelFile(Model):
+    """A source of the record."""
+
+    path: str
+    content: str
+
+
 class Document(Report):
     """A campaign's report with all that a page shows; scripts read it, so fields are only added."""
 
     written_at: str
+    last_verdict_at: str
+    """Empty before the first."""
     version: str
     problem_digest: str
     seed_digest: str
@@ -55,6 +65,8 @@ class Document(Report):
     ledger_rows: int
     ledger_head: str
     """Hash of the ledger's last row: whoever has it has these very rows."""
+    record_files: list[KernelFile]
+    """The record's sources; none where the seed is the record."""
     record_stake: float | None
     """What the record's confirmation risked; null for the seed."""
     parameters: Parameters
@@ -78,15 +90,19 @@ def read_document(folder: Path, version: str) -> Document:
     with readable(folder) as campaign:
         report = report_of(campaign, ToldSoFar(campaign))
         findings = verify(campaign.journal.ledger.folder)
-        workloads, said = workload_rows(campaign)
         conclusions, stored = _conclusions(campaign)
         with campaign.journal.reading() as state:
             created = state.campaign
             known = state.attempts.get(state.record.ticket)
             judged = _judged(state, known)
+            roofline = roofline_view(campaign, state)
+            workloads, said = workload_rows(campaign, roofline.least_us)
             return Document(
                 **_shared(report),
                 written_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                last_verdict_at=max(
+                    (one.settled_at for one in state.attempts.values()), default=""
+                ),
                 version=version,
                 problem_digest=created.problem_digest,
                 seed_digest=created.seed_digest,
@@ -96,6 +112,7 @@ def read_document(folder: Path, version: str) -> Document:
                 settings=created.settings,
                 ledger_rows=state.seq,
                 ledger_head=state.head,
+                record_files=_files(campaign, state, known),
                 record_stake=_stake(known),
                 parameters=created.settings.parameters,
                 measured_on=device_facts(campaign, state),
@@ -103,7 +120,7 @@ def read_document(folder: Path, version: str) -> Document:
                 workloads=workloads,
                 times=said,
                 progress=progress(state),
-                roofline=roofline_view(campaign, state),
+                roofline=roofline,
                 conclusions=conclusions,
                 conclusions_stored=stored,
                 findings=findings,
@@ -133,28 +150,26 @@ def _judged(state: CampaignState, known: Attempt | None) -> Result | None:
 
 
 def _conclusions(campaign: Campaign) -> tuple[list[ConclusionRow], int]:
-    with campaign.journal.reading() as state:
-        operator_class, position = state.campaign.operator_class, state.used
-    page = memory_of(campaign).read(
-        operator_class,
-        campaign.settings.device,
-        campaign.settings.memory_retention(),
-        CONCLUSIONS,
-        now=campaign.journal.now(),
-        campaign=campaign.settings.name,
-        position=position,
-    )
+    """Return those that the memory shows, wins first, of each kind the newest first."""
+    shown, stored = shown_conclusions(campaign, CONCLUSIONS)
     rows = [
         ConclusionRow(
             kind=one.kind,
             summary=one.summary,
             lesson=one.lesson,
-            evidence=one.latest.evidence,
-            verdict=one.latest.verdict,
-            agent=one.first.agent,
-            lens=one.first.lens,
+            evidence=one.evidence,
+            verdict=one.verdict,
+            agent=one.agent,
+            lens=one.lens,
             seen=one.seen,
         )
-        for one in page.items
+        for one in shown
     ]
-    return rows, page.stored
+    return sorted(rows, key=lambda row: row.kind != "win"), stored
+
+
+def _files(campaign: Campaign, state: CampaignState, known: Attempt | None) -> list[KernelFile]:
+    if known is None:
+        return []
+    solution = solution_of(campaign, state, known.ticket)
+    return [KernelFile(path=one.path, content=one.content) for one in solution.sources]

@@ -1,5 +1,6 @@
 """What a report says first: its title and the result in a few sentences."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 from kernelarc_mcp.reporting.document import Document
@@ -18,10 +19,32 @@ def title(document: Document) -> str:
     return f"{document.problem} ({kinds}) on {place}: {_headline(document)}"
 
 
-def dates(document: Document, created: str, written: str) -> str:
-    """Return which campaign this is, from when; a name that says nothing is left out."""
+def dates(document: Document) -> str:
+    """Return which campaign this is and from when to when; a name that says nothing is left out."""
     name = "" if document.campaign == _UNNAMED else f" {document.campaign}"
-    return f"Campaign{name} of {created}; report of {written}, kernelarc-mcp {document.version}."
+    created, written = moment(document.created_at), moment(document.written_at)
+    until = ""
+    if document.last_verdict_at:
+        took = datetime.fromisoformat(document.last_verdict_at) - datetime.fromisoformat(
+            document.created_at
+        )
+        until = (
+            f", last verdict {moment(document.last_verdict_at)} ({_lasting(took.total_seconds())})"
+        )
+    return f"Campaign{name} of {created}{until}; report of {written}, kernelarc-mcp {document.version}."
+
+
+def moment(at: str) -> str:
+    """Return a point in time to the minute, in UTC."""
+    return datetime.fromisoformat(at).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _lasting(seconds: float) -> str:
+    if seconds < 120:
+        return f"after {seconds:.0f} s"
+    if seconds < 2 * 3600:
+        return f"after {seconds / 60:.0f} min"
+    return f"after {seconds / 3600:.1f} h"
 
 
 def lead(document: Document) -> str:

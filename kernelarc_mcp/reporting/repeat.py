@@ -1,6 +1,7 @@
 """The commands that repeat a report's numbers, and the search, with what they need."""
 
 import json
+import math
 import shlex
 from typing import Any, Final
 
@@ -89,9 +90,12 @@ def _record(document: Document) -> list[Command]:
     line = ["kernelarc-mcp", "evaluate", "--problem", "DIR/problem", "--solution", "record.json"]
     if document.about.own_seed:
         line += ["--record", "seed.json"]
-    near = f"near {best.speedup:.3f}"
-    if best.over_seed is not None:
-        near = f"about {best.over_seed.lower:.2f} to {best.over_seed.upper:.2f}"
+    near = f"about {best.speedup:.3f}"
+    if (over := best.over_seed) is not None:
+        # What another comparison of as many pairs gives spreads sqrt(2) times as far as this one's mean.
+        half = math.sqrt(2) * math.log(over.upper / over.lower) / 2
+        low, high = over.ratio * math.exp(-half), over.ratio * math.exp(half)
+        near = f"{low:.2f} to {high:.2f} in 95 of 100 repetitions on this very device"
     return [
         Command(line="kernelarc-mcp export DIR --to solution --out record.json", what="the record"),
         Command(

@@ -19,9 +19,17 @@ def roofline_chart(view: RooflineView) -> Options:
     roofs = [_level("memory's roof", view.memory)] if view.memory else []
     last = max([dot.at_attempt for dot in view.dots], default=1)
     points = [(dot, (float(dot.at_attempt), _giga(dot.bytes_per_second))) for dot in view.dots]
-    lines = [_line(name, [(0, level), (max(1, last), level)]) for name, level in roofs]
+    # Room beyond the last record, so that no dot lies on the frame.
+    end = max(1, last) + max(1, round(last / 20))
+    lines = [_line(name, [(0, level), (end, level)]) for name, level in roofs]
     return {
-        "xAxis": {"type": "value", "name": "attempt", "nameLocation": "middle", "nameGap": 26},
+        "xAxis": {
+            "type": "value",
+            "name": "attempt",
+            "nameLocation": "middle",
+            "nameGap": 26,
+            "max": end,
+        },
         "yAxis": {"type": "value", "name": "GB/s", "min": 0},
         "series": [*lines, *_scatter(points)],
     }
@@ -83,7 +91,15 @@ def _scatter(points: list[tuple[Dot, tuple[float, float]]]) -> list[Options]:
             "symbolSize": 10,
             "symbol": "emptyCircle" if name == "withdrawn" else "circle",
             "itemStyle": {"color": _SEED if name == "seed" else _DOTS},
-            "data": [{"value": place, "name": _label(dot)} for dot, place in found],
+            "labelLayout": {"hideOverlap": True},
+            "data": [
+                {
+                    "value": place,
+                    "name": _label(dot),
+                    "label": {"show": True, "position": "right", "formatter": dot.submission},
+                }
+                for dot, place in found
+            ],
         }
         for name, found in kinds.items()
         if found

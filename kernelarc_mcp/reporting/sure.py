@@ -1,12 +1,14 @@
 """How sure a report is: what each number promises, and what it does not."""
 
-import math
 from datetime import UTC, datetime
 
+from kernelarc_mcp.reporting.ahead import named, undecided
 from kernelarc_mcp.reporting.document import Document
 
 _SHOWN = 12
 """Tickets named in a sentence."""
+_FEW = 20
+"""Fewer canaries cannot tell a sound device from one that is not."""
 
 
 def sure_lines(document: Document) -> list[str]:
@@ -75,17 +77,11 @@ def _power(document: Document) -> list[str]:
     calibration = document.calibration
     if calibration is None or calibration.resolution is None:
         return []
-    most = math.exp(calibration.resolution / 100)
-    missed = [
-        row.submission
-        for row in document.submissions
-        if row.speedup is not None and 1 < row.speedup < most and row.verdict not in (None, "KEEP")
-    ]
-    named = ", ".join(missed[:_SHOWN]) + (", ..." if len(missed) > _SHOWN else "")
+    missed = undecided(document)
     count = f"{len(missed)} attempt{'' if len(missed) == 1 else 's'}"
-    told = f"{count} measured between 0 and that and became no record ({named})" if missed else (
-        "no attempt measured between 0 and that without becoming the record"
-    )  # fmt: skip
+    told = "no attempt measured between 0 and that without becoming the record"
+    if missed:
+        told = f"{count} measured between 0 and that and became no record ({named(missed, _SHOWN)})"
     return [
         f"What may have been missed: gains below {calibration.resolution:.3g} % over the record, by the"
         f" noise at the end; {told}."
@@ -118,14 +114,24 @@ def _noise(document: Document) -> list[str]:
 def _canaries(document: Document) -> str:
     seen = document.canaries
     if not seen.same and not seen.delayed:
-        return "No canary ran since the last calibration."
+        return (
+            "No canary ran since the last calibration: that the device calls equal kernels equal was not"
+            " tried during the search."
+        )
     said = (
         "Canaries since the last calibration: the record against itself was called different at the 5 %"
-        f" level {seen.same_hits} of {seen.same} times"
+        f" level {seen.same_hits} of {seen.same} times (95 % interval of that rate:"
+        f" {_bounds(seen.same_bounds)}; 5 % is right)"
     )
     if seen.delayed:
         said += f"; planted delays seen {seen.delayed_seen} of {seen.delayed} times"
-    return f"{said}."
+        said += f" ({_bounds(seen.delayed_bounds)})"
+    few = " So few say little." if seen.same + seen.delayed < _FEW else ""
+    return f"{said}.{few}"
+
+
+def _bounds(bounds: tuple[float, float]) -> str:
+    return f"{100 * bounds[0]:.3g} to {100 * bounds[1]:.3g} %"
 
 
 def _verified(document: Document) -> str:

@@ -2,25 +2,28 @@
 
 import csv
 import io
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from kernelarc_mcp.cost.report import UNKNOWN
 from kernelarc_mcp.pages.writing import Pages, write_files
 from kernelarc_mcp.report import SubmissionReport
+from kernelarc_mcp.reporting.ahead import ahead_lines
+from kernelarc_mcp.reporting.approaches import MOST_APPROACHES, approaches
 from kernelarc_mcp.reporting.attempts import conclusion_line, drafts_line, models_of, reason_of
 from kernelarc_mcp.reporting.baselines import baseline_lines
 from kernelarc_mcp.reporting.charts import charts, hollow
 from kernelarc_mcp.reporting.document import Document
 from kernelarc_mcp.reporting.facts import device_lines, device_paragraph
 from kernelarc_mcp.reporting.glossary import VERDICTS, glossary, says
-from kernelarc_mcp.reporting.lead import dates, lead, title
+from kernelarc_mcp.reporting.kernel import kernel_files
+from kernelarc_mcp.reporting.lead import dates, lead, moment, title
 from kernelarc_mcp.reporting.problem import problem_lines
 from kernelarc_mcp.reporting.repeat import commands, needed
 from kernelarc_mcp.reporting.sure import sure_lines
 from kernelarc_mcp.reporting.thinning import thinned
-from kernelarc_mcp.reporting.workloads import axes_of, times_as_fast
+from kernelarc_mcp.reporting.workloads import axes_of, gain_over_seed, of_bound, times_as_fast
 
 MOST_ROWS: Final = 200
 """Attempts listed in a page beside all KEEPs; the CSV has all of them."""
@@ -75,12 +78,15 @@ def _context(document: Document) -> dict[str, Any]:
         if row.verdict:
             key = (row.verdict, row.reason or "")
             reasons[key] = reasons.get(key, 0) + 1
+    tried = approaches(document)
     occurring = {row.verdict for row in submissions}
+    total = document.costs.total
+    told = total.tokens != UNKNOWN or total.usd != UNKNOWN
     unsaid, device = device_paragraph(document)
     return {
         "d": document,
         "title": title(document),
-        "dates": dates(document, _moment(document.created_at), _moment(document.written_at)),
+        "dates": dates(document),
         "lead": lead(document),
         "device": device,
         "unsaid": unsaid,
@@ -88,10 +94,14 @@ def _context(document: Document) -> dict[str, Any]:
         "kept": [step for step in document.records if step.agent is not None],
         "baselines": baseline_lines(document),
         "sure": sure_lines(document),
+        "ahead": ahead_lines(document),
+        "approaches": tried[:MOST_APPROACHES],
+        "approaches_left": len(tried) - MOST_APPROACHES,
+        "kernel": kernel_files(document),
         "listed": listed,
         "device_lines": device_lines(document),
         "dots": thinned(document.roofline.dots, MOST_DOTS, lambda dot: dot.bytes_per_second),
-        "costs": [*document.costs.agents, document.costs.total],
+        "costs": [*document.costs.agents, total] if told else [],
         "needed": needed(document),
         "commands": commands(document),
         "left_out": len(submissions) - len(listed),
@@ -104,6 +114,8 @@ def _context(document: Document) -> dict[str, Any]:
         "hollow": any(hollow(point) for point in document.progress),
         "glossary": glossary(),
         "over": times_as_fast,
+        "gain": gain_over_seed,
+        "of_bound": of_bound,
     }
 
 
@@ -111,19 +123,16 @@ def _spread(view: Any) -> str:
     return "" if view is None else f"{view.lower:.3f} to {view.upper:.3f}"
 
 
-def _moment(at: str) -> str:
-    return datetime.fromisoformat(at).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
 _PAGES: Final = Pages(
     "kernelarc_mcp.reporting",
     {
         "times": lambda value: "" if value is None else f"{value:.3f}x",
+        "roughly": lambda value: "" if value is None else f"{value:.3g}x",
         "number": lambda value: "" if value is None else f"{value:.4g}",
         "giga": lambda value: f"{value / 1e9:.4g}",
         "share": lambda value: "unknown" if value is None else f"{100 * value:.3g} %",
         "spread": _spread,
-        "moment": _moment,
+        "moment": moment,
         "axes": axes_of,
         "conclusion": conclusion_line,
         "cell": lambda text: " ".join(str(text).split()).replace("|", "\\|"),

@@ -3,6 +3,7 @@
 from statistics import median
 
 from kernelarc_guard.protocol import Result
+from kernelarc_guard.ratios import Ratio, by_workload
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import BadRequest
 from kernelarc_mcp.host.events import SEED, Baselined, Confirmed, Screened, read
@@ -28,6 +29,7 @@ def campaign_times(campaign: Campaign, submission: str = "") -> Times:
     if result is None or not result.pairs:
         raise BadRequest(f"{ticket} was not timed: there is nothing to score")
     seed = _anchor_us(result) if against != SEED else {}
+    gains = _over_seed(result, against)
     rows = []
     for report in result.workloads:
         seed_us = report.record_us if against == SEED else seed.get(report.uuid)
@@ -39,6 +41,7 @@ def campaign_times(campaign: Campaign, submission: str = "") -> Times:
                 reference_us=seed_us * ratio if seed_us and ratio else None,
                 record_us=report.record_us,
                 seed_us=seed_us,
+                over_seed=gains.get(report.uuid),
             )
         )
     part = "confirmation" if result.op == "confirm" else "screen"
@@ -79,13 +82,11 @@ def _reference_over_seed(campaign: Campaign, state: CampaignState) -> dict[str, 
     """Return the reference's time over the seed's, by workload, where it was judged."""
     if state.campaign.reference is None:
         return {workload.uuid: 1.0 for workload in campaign.problem.workloads}
+    bodies = [read(row).body for row in campaign.journal.ledger.rows_of(["baselined"])]
     judged = [
         body.result
-        for row in campaign.journal.ledger.rows_after(0)
-        if row.kind == "baselined"
-        and isinstance(body := read(row).body, Baselined)
-        and body.name == "reference"
-        and body.result is not None
+        for body in bodies
+        if isinstance(body, Baselined) and body.name == "reference" and body.result is not None
     ]
     return {
         report.uuid: report.candidate_us / report.record_us
@@ -97,13 +98,22 @@ def _reference_over_seed(campaign: Campaign, state: CampaignState) -> dict[str, 
 
 def _last(campaign: Campaign, ticket: str) -> Result | None:
     """Return a submission's last comparison, with its pairs."""
-    found = None
-    for row in campaign.journal.ledger.rows_after(0):
-        if row.submission == ticket and row.kind in ("screened", "confirmed"):
-            body = read(row).body
-            assert isinstance(body, Screened | Confirmed)
-            found = body.result
-    return found
+    rows = campaign.journal.ledger.rows_of(["screened", "confirmed"], ticket)
+    if not rows:
+        return None
+    body = read(rows[-1]).body
+    assert isinstance(body, Screened | Confirmed)
+    return body.result
+
+
+def _over_seed(result: Result, against: str) -> dict[str, Ratio]:
+    """Return a candidate's ratios to the seed by workload; none but of a confirmation beside it."""
+    triples = [[(b.record, b.candidate, b.anchor) for b in pair.blocks] for pair in result.pairs]
+    beside = against == SEED or any(anchor for blocks in triples for _, _, anchor in blocks)
+    if result.op != "confirm" or not beside or len(triples) < 2:
+        return {}
+    gains = by_workload(triples, len(result.workloads))
+    return {report.uuid: gain for report, gain in zip(result.workloads, gains, strict=True)}
 
 
 def _anchor_us(result: Result) -> dict[str, float]:

@@ -44,6 +44,8 @@ class RooflineView(Model):
     """Dtype -> operations a second, of those that bound this problem."""
     bound_us: float | None
     """Least time of these calls."""
+    least_us: dict[str, float] = {}
+    """Workload uuid -> least time of one call on it; of those where it is known."""
     limited_by: str
     """`memory` or a dtype, of the most of them."""
     source: str
@@ -88,6 +90,9 @@ def roofline_view(campaign: Campaign, state: CampaignState) -> RooflineView:
         memory=None if roofs is None or roofs.memory is None else roofs.memory.per_second,
         matrix=_matrix(problem, work, bounds, roofs),
         bound_us=bound,
+        least_us={
+            one.uuid: limit[0] for one, limit in zip(work, limits, strict=True) if limit is not None
+        },
         limited_by=max(sorted(set(held)), key=held.count) if held else "",
         source="" if roofs is None or roofs.memory is None else _said(roofs.memory),
         dots=[dot for dot in dots if dot is not None],

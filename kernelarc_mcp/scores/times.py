@@ -2,6 +2,7 @@
 
 from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import Result
+from kernelarc_guard.ratios import Ratio
 
 
 class WorkloadTimes(Model):
@@ -14,6 +15,8 @@ class WorkloadTimes(Model):
     record_us: float | None = None
     seed_us: float | None = None
     """Of a campaign's seed, measured beside both."""
+    over_seed: Ratio | None = None
+    """How many times as fast as that seed, pair by pair; null where no confirmation measured it."""
 
 
 class Times(Model):

@@ -10,7 +10,7 @@ from scipy import stats
 from kernelarc_guard.apart import ROUNDS, contradiction, settled
 from kernelarc_guard.canary import alarm, exact_interval, most_hits, p_greater, p_two_sided
 from kernelarc_guard.decide import Calibration, Decision
-from kernelarc_guard.ratios import AnchoredBlock, anchored, ratio_of
+from kernelarc_guard.ratios import AnchoredBlock, anchored, by_workload, ratio_of
 
 NOISE = st.lists(st.floats(-5, 5), min_size=2, max_size=20)
 
@@ -70,6 +70,20 @@ def test_only_calls_the_anchor_was_called_beside_count() -> None:
     assert found.record is not None
     assert found.record.ratio == pytest.approx(2)
     assert found.candidate.ratio == pytest.approx(4)
+
+
+def test_ratios_by_workload_are_together_the_ratio_over_all() -> None:
+    def pair(small: int, large: int) -> list[AnchoredBlock]:
+        return [([[800], [90]], [[small], [large]], [[1000], [99]])]
+
+    weights = [1.0, 3.0]
+    beside = [pair(500, 70), pair(400, 80)]
+    bare: list[list[AnchoredBlock]] = [[(r, c, []) for r, c, _ in blocks] for blocks in beside]
+    for pairs in (beside, bare):
+        each = by_workload(pairs, 2)
+        whole = sum(w * one.mean_percent for w, one in zip(weights, each, strict=True)) / 4
+        assert whole == pytest.approx(anchored(pairs, weights).candidate.mean_percent)
+        assert all(one.lower < one.ratio < one.upper and one.pairs == 2 for one in each)
 
 
 def test_without_anchor_times_the_record_is_the_anchor() -> None:

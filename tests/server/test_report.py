@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,10 +11,13 @@ from command_line import Run
 from host_places import judge_all, make_campaign, opened, planned, scripted_guard
 from server_campaigns import Place
 
+from kernelarc_guard.ratios import ratio_of
 from kernelarc_mcp.host.campaign import open_campaign
 from kernelarc_mcp.report import BaselineReport
+from kernelarc_mcp.reporting.ahead import ahead_lines
+from kernelarc_mcp.reporting.approaches import approaches
 from kernelarc_mcp.reporting.charts import MOST_MARKS, best_so_far
-from kernelarc_mcp.reporting.document import read_document
+from kernelarc_mcp.reporting.document import KernelFile, read_document
 from kernelarc_mcp.reporting.progress import Point
 from kernelarc_mcp.reporting.workloads import WorkloadRow, spread_over_workloads
 from kernelarc_mcp.reporting.writing import MOST_ROWS, html, markdown
@@ -87,6 +91,10 @@ def test_a_report_says_the_result_how_sure_on_what_and_how_to_repeat_it(
         "| REVERT | wrong_result | 1 |",
         "**win**, s001 KEEP, ada: wide loads: use them",
         "| Problem | add, digest ",
+        ", last verdict 20",
+        "# REPEATS THE HEADLINE: the record beside the seed, minutes; success: KEEP, with a speedup of 1.2",
+        "in 95 of 100 repetitions on this very device",
+        "By approach, as the agents named it.",
     ):
         assert said in text, said
     page = Tags((tmp_path / "r" / "report.html").read_text())
@@ -100,6 +108,7 @@ def test_a_report_says_the_result_how_sure_on_what_and_how_to_repeat_it(
         "kernelarc-mcp verify",
     ):
         assert said in page.text, said
+    assert "tokens per KEEP" not in text, "nobody said what was used"
     assert page.loads == [] and "b" not in page.tags
     assert page.tags.count("h1") == 1 and "script" in page.tags
 
@@ -182,8 +191,10 @@ def test_a_long_search_stays_a_page_one_can_open(searched: Path) -> None:
     row = document.submissions[1]
     many = [row.model_copy(update={"submission": f"t{number}"}) for number in range(20_000)]
     page = html(document.model_copy(update={"submissions": document.submissions[:1] + many}))
-    assert page.count('<tr><th scope="row">t') == MOST_ROWS
-    assert "19800 more are in submissions.csv" in page and '<th scope="row">s001' in page
+    assert page.count('<tr><th scope="row" class="name">t') == MOST_ROWS
+    assert (
+        "19800 more are in submissions.csv" in page and '<th scope="row" class="name">s001' in page
+    )
 
 
 def test_charts_of_long_searches_keep_the_extremes() -> None:
@@ -201,13 +212,91 @@ def test_charts_of_long_searches_keep_the_extremes() -> None:
     points = [
         point(number, "KEEP" if number % 10_000 == 1 else "ACCEPT") for number in range(1, 50_001)
     ]
-    drawn = best_so_far(points, "judged", "verdicts")["series"]
+    chart = best_so_far(points, "judged", "verdicts", {"reference": 0.4})
+    drawn = chart["series"]
+    assert [one["yAxis"] for one in drawn[0]["markLine"]["data"]] == [0.4]
+    assert (chart["yAxis"]["min"], chart["yAxis"]["max"]) == (0.0, 3.0)
     assert drawn[0]["data"] == [[0, 1.0], [40_001.0, 2.0], [50_000.0, 2.0]]
     names = [one["name"] for one in drawn[1]["data"]]
     assert len(names) <= MOST_MARKS and {"t12345 ACCEPT", "t23456 ACCEPT"} <= set(names)
     assert (names[0], names[-1]) == ("t1 KEEP", "t50000 ACCEPT")
-    unproven = [one["name"] for one in drawn[1]["data"] if one.get("symbol") == "emptyCircle"]
-    assert unproven == ["t12345 ACCEPT"]
+    proven = [one["name"] for one in drawn[1]["data"] if one.get("symbol") != "emptyCircle"]
+    assert proven and all(name.endswith(" KEEP") for name in proven)
+
+
+def test_a_workload_has_its_own_interval_and_its_distance_to_what_the_device_allows(
+    searched: Path,
+) -> None:
+    document = read_document(searched, "0")
+    rows = document.workloads
+    assert [row.seed_us for row in rows] == [1000.0, 1000.0]
+    gains = [row.over_seed for row in rows if row.over_seed is not None]
+    together = math.prod(one.ratio**0.5 for one in gains)
+    assert len(gains) == 2 and together == pytest.approx(document.record.speedup)
+    # The scripted guard's ruler copies 1e10 bytes a second; adding two numbers moves 12.
+    assert [row.least_us for row in rows] == pytest.approx([96 / 1e4, 108 / 1e4])
+    text = markdown(document)
+    assert f"| {gains[0].lower:.3f} to {gains[0].upper:.3f} |" in text
+    assert "Where gain is left: n=8 (0 %); n=9 (0 %) of what" in text
+
+
+def test_what_to_do_next_follows_from_what_noise_hid_and_which_workload_is_noisy(
+    searched: Path,
+) -> None:
+    document = read_document(searched, "0")
+    assert document.calibration is not None and document.calibration.resolution is not None
+    near = 1 + document.calibration.resolution / 200
+    open_one = document.submissions[1].model_copy(
+        update={"verdict": "REVERT", "reason": "not_proven_close", "speedup": near}
+    )
+    quiet, noisy = (ratio_of([20.0, 20.0 + width, 20.0 - width]) for width in (0.1, 4.0))
+    rows = [
+        row.model_copy(
+            update={"over_seed": over, "record_us": row.least_us and 1.01 * row.least_us}
+        )
+        for row, over in zip(document.workloads, (quiet, noisy), strict=True)
+    ]
+    changes = {"workloads": rows, "submissions": [document.submissions[0], open_one]}
+    found = "\n".join(ahead_lines(document.model_copy(update=changes)))
+    assert "Every workload reaches 90 % or more" in found
+    assert "1 attempt was measured faster" in found and "reproduce DIR s002" in found
+    assert "pairs differ most on n=9, by 4 %" in found and "by 0.1 %" in found
+    assert "Going on: 17 attempts are left" in found
+    spent = document.model_copy(update={"attempts": 3, "submissions": []})
+    assert "`--seed record.json`" in "\n".join(ahead_lines(spent))
+
+
+def test_approaches_tell_what_was_proven_apart_from_what_was_only_measured(searched: Path) -> None:
+    document = read_document(searched, "0")
+    kept, wrong, _ = document.submissions
+    other = wrong.model_copy(
+        update={
+            "submission": "s009",
+            "against": "s001",
+            "speedup": 1.5,
+            "reason": "workload_regressed",
+            "algorithm": kept.algorithm,
+        }
+    )
+    rows = [kept, wrong.model_copy(update={"algorithm": "other"}), other]
+    first, second = approaches(document.model_copy(update={"submissions": rows}))
+    assert (first.kept, first.kept_by) == (document.record.speedup, "s001")
+    assert first.other == pytest.approx(1.5 * document.record.speedup)
+    assert (first.other_by, first.failed_of) == ("s009", "workload_regressed 1")
+    assert (second.kept, second.other, second.failed_of) == (None, None, "wrong_result 1")
+
+
+def test_the_kernel_is_in_the_report_whatever_it_holds(searched: Path) -> None:
+    document = read_document(searched, "0")
+    (file,) = document.record_files
+    assert "PLAN = 'gain:20'" in file.content
+    assert file.content.rstrip() in markdown(document)
+    odd = KernelFile(path="odd.cu", content="```\n</pre><script>alert(1)</script>\n")
+    large = KernelFile(path="large.py", content="x" * 70_000)
+    changed = document.model_copy(update={"record_files": [odd, large]})
+    page, text = html(changed), markdown(changed)
+    assert "&lt;/pre&gt;&lt;script&gt;alert(1)" in page and "````cuda\n```\n" in text
+    assert "left out here: 70000 characters" in page and "left out here: 70000" in text
 
 
 def test_a_report_that_cannot_be_written_is_one_line(
