@@ -16,6 +16,7 @@ from kernelarc_mcp.changes import Changes
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.judging import Executor
 from kernelarc_mcp.host.lenses import backend_of
 from kernelarc_mcp.instructions import INSTRUCTIONS
 from kernelarc_mcp.prompts import add_prompts
@@ -35,13 +36,18 @@ _RETRY_SECONDS = 15.0
 
 
 def build_server(
-    host: Host, *, guard_python: str, agent: str = "", log_level: LogLevel = "WARNING"
+    host: Host,
+    *,
+    guard_python: str,
+    executor: Executor | None = None,
+    agent: str = "",
+    log_level: LogLevel = "WARNING",
 ) -> MCPServer[None]:
     """Return the server of `host`'s campaign.
 
     With `agent` every call is that agent's (stdio, in memory); without, each call must carry a
     bearer token of the campaign (HTTP). While the server runs it may become the campaign's
-    dispatcher, which runs the guard with `guard_python`.
+    dispatcher, which judges by `executor`; without one it runs a guard here with `guard_python`.
     """
     bus = InMemorySubscriptionBus()
     changes = Changes(host, bus)
@@ -52,7 +58,7 @@ def build_server(
     @asynccontextmanager
     async def running(_: MCPServer[None]) -> AsyncIterator[None]:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_dispatch, host, guard_python)
+            tasks.start_soon(_dispatch, host, executor or guard_python)
             tasks.start_soon(changes.watch)
             yield
             tasks.cancel_scope.cancel()
@@ -79,11 +85,11 @@ async def _health(_: Request) -> Response:
     return JSONResponse({"status": "ok", "server": "kernelarc", "version": __version__})
 
 
-async def _dispatch(host: Host, guard_python: str) -> None:
+async def _dispatch(host: Host, executor: Executor | str) -> None:
     """Stand for election as the campaign's dispatcher, again after a fault; reading goes on."""
     while True:
         try:
-            await Dispatcher(host, guard_python).run()
+            await Dispatcher(host, executor).run()
         except Exception as error:
             # The server's boundary: a fault in judging stops no reader.
             fault = error

@@ -15,6 +15,7 @@ from kernelarc_mcp.cli.options import (
     LockClocks,
     guard_python,
 )
+from kernelarc_mcp.executors import LOCAL, ExecutorError, make_executor
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.launch import agent_from_environment
 from kernelarc_mcp.logs import set_up_logs
@@ -73,6 +74,14 @@ def serve(
         bool,
         typer.Option("--open-metrics", help="Serve /metrics without a token; on loopback only."),
     ] = False,
+    executor: Annotated[
+        str,
+        typer.Option(
+            "--executor",
+            metavar="local|ray[://HOST[:PORT]]",
+            help="Who judges: a guard of this machine, or a fleet by its Ray head (docs/fleet.md).",
+        ),
+    ] = LOCAL,
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,
     lock_clocks: LockClocks = 0,
@@ -100,6 +109,10 @@ def serve(
     except ValueError as error:
         raise UserError(f"--allow-origin: {error}") from None
     host = Host.open(folder, same_machine=not http)
+    try:
+        judging = make_executor(executor, host.settings, folder, python)
+    except ExecutorError as error:
+        raise UserError(f"--executor: {error}") from None
     agent = "" if http else agent_from_environment(host.agents())
     err.print(f"Starting the server of {folder}", markup=False)
     # The MCP SDK takes more than a second to import; only serving needs it.
@@ -110,7 +123,7 @@ def serve(
     # Before the SDK configures logging: its handler wraps lines to a terminal's width.
     set_up_logs(folder, verbose=verbose)
     level: Literal["INFO", "WARNING"] = "INFO" if verbose else "WARNING"
-    server = build_server(host, guard_python=python, agent=agent, log_level=level)
+    server = build_server(host, guard_python=python, executor=judging, agent=agent, log_level=level)
     shorten_pauses()
     if not http:
         err.print(f"Serving {folder} to {agent} over stdio", markup=False)

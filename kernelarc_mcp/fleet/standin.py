@@ -20,6 +20,7 @@ from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import Refusal
 from kernelarc_guard.textfile import first_error
 from kernelarc_mcp.fleet.asking import Asking
+from kernelarc_mcp.fleet.here import has_node, is_here
 from kernelarc_mcp.fleet.link import NAMESPACE, PATIENCE, Address, ClusterLost, Link, first_of
 from kernelarc_mcp.fleet.node import Node, NodeFailed, NodeOptions
 from kernelarc_mcp.fleet.session import Session
@@ -116,7 +117,9 @@ async def _main(options: argparse.Namespace, voice: Voice) -> None:
     )
     session.tell_none()
     await address.wait(JOIN_SECONDS)
-    node = Node(NodeOptions(address=str(address))) if options.join else None
+    # A driver needs a node of its own host; one without devices does.
+    outside = not is_here(address.host) and not has_node()
+    node = Node(NodeOptions(address=str(address))) if outside else None
     try:
         if node is not None:
             # In this thread, with which it ends; nobody waits for anything yet.

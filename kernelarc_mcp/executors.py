@@ -1,0 +1,47 @@
+"""Who judges a campaign, as `serve --executor` says it: a guard of this machine, or a fleet."""
+
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from kernelarc_mcp.host.fleet_client import FleetClient
+from kernelarc_mcp.host.judging import Executor, LocalExecutor
+from kernelarc_mcp.host.settings import CampaignSettings
+
+LOCAL: Final = "local"
+HEAD: Final = "127.0.0.1:6379"
+_RAY: Final = re.compile(r"ray(?:://(?P<head>[^/]+)(?:/(?P<namespace>[\w.-]+))?)?")
+
+
+class ExecutorError(ValueError):
+    """What was said is no executor, or it cannot be had here; the message says what is allowed."""
+
+
+def make_executor(
+    text: str, settings: CampaignSettings, folder: Path, guard_python: str
+) -> Executor:
+    """Return the executor that `text` names: `local`, `ray` or `ray://HOST[:PORT][/NAMESPACE]`.
+
+    Nothing is started before a dispatcher enters it. Ray is not imported here or later: only the
+    stand-in's process does that.
+    """
+    log = folder / "guard.log"
+    if text == LOCAL:
+        return LocalExecutor(guard_python, log)
+    found = _RAY.fullmatch(text)
+    if found is None:
+        raise ExecutorError(
+            f"{text!r}: expected local, ray (the head is on this host) or ray://HOST[:PORT]"
+        )
+    if find_spec("ray") is None:
+        raise ExecutorError(f"{text} needs Ray: pip install 'kernelarc-mcp[ray]'")
+    command = [sys.executable, "-I", "-m", "kernelarc_mcp.fleet.standin"]
+    command += ["--address", found["head"] or HEAD, "--campaign", settings.name]
+    command += ["--kind", "cuda" if settings.device.startswith("cuda") else "cpu"]
+    if settings.device_model:
+        command += ["--model", settings.device_model]
+    if found["namespace"]:
+        command += ["--namespace", found["namespace"]]
+    return FleetClient(command, log, model=settings.device_model)
