@@ -1,20 +1,24 @@
 """Real Ray nodes on this machine, with guards that do what candidates ask of them."""
 
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 from fleets import Fleet, fleet_in, guard_of, parent_of, scripted_guard, wait_until
-from host_places import kernel, make_problem
+from host_places import kernel, make_campaign, make_problem, opened, planned
 
-from kernelarc_guard.protocol import Calibrate, Progress, Result, Screen
+from kernelarc_guard.protocol import Lease, Progress, Result, Screen
 from kernelarc_guard.solution import Solution, make_solution, reference_solution
+from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.fleet_client import FleetClient
 from kernelarc_mcp.host.guard_client import DeviceLost, GuardDied, GuardRefused
+from kernelarc_mcp.host.judging import Executor
+from kernelarc_mcp.host.verify import verify
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'kernelarc-mcp[ray]'")
 pytestmark = pytest.mark.anyio
@@ -40,15 +44,20 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield fleet
 
 
-@asynccontextmanager
-async def client_of(fleet: Fleet, lanes: int, *more: str) -> AsyncIterator[FleetClient]:
-    """Yield a client that sees as many devices."""
-    async with FleetClient(fleet.standin(*more), fleet.folder / "standin.log") as client:
-        with anyio.fail_after(DEADLINE):
-            seen = -1
-            while seen != lanes:
-                seen = await client.wait_lanes(seen)
+@pytest.fixture(scope="module")
+async def client(fleet: Fleet) -> AsyncIterator[FleetClient]:
+    """Yield a client that sees both devices."""
+    log = fleet.folder / "standin.log"
+    async with FleetClient(fleet.standin("--patience", "2"), log) as client:
+        await wait_lanes(client, 2)
         yield client
+
+
+async def wait_lanes(client: FleetClient, lanes: int) -> None:
+    with anyio.fail_after(DEADLINE):
+        seen = -1
+        while seen != lanes:
+            seen = await client.wait_lanes(seen)
 
 
 def candidate(plan: str) -> Solution:
@@ -76,161 +85,137 @@ def hears(marks: list[str]) -> Callable[[Progress], None]:
     return lambda progress: marks.append(progress.message)
 
 
-async def test_requests_are_judged_side_by_side_and_answered_as_they_were_asked(
-    fleet: Fleet,
+PLANS = ("wrong", "broken", "gain:-50", "gain:20", "gain:0.1", "gain:9", "bully:30", "instant")
+
+
+def judged(folder: Path, executor: Executor | str) -> tuple[dict[str, object], list[Lease]]:
+    """Return what a campaign of two agents makes of PLANS, and when devices were held."""
+    make_campaign(folder, in_flight=4, canary_rate=0.0)
+    with opened(folder) as host:
+        agents = dict(zip(PLANS, "ada bob".split() * 4, strict=True))
+        tickets = {
+            plan: host.submit(agent, source=planned(number, plan)).ticket
+            for number, (plan, agent) in enumerate(agents.items())
+        }
+        anyio.run(Dispatcher(host, executor).run_until_idle)
+        views = {plan: host.submission(agents[plan], tickets[plan]) for plan in PLANS}
+        with host.campaign.journal.reading() as state:
+            assert [state.attempts_left(agent) for agent in ("ada", "bob")] == [6, 6]
+        rows = host.campaign.journal.ledger.rows_after(0)
+        results = [json.loads(row.body).get("result") for row in rows]
+    assert verify(folder) == []
+    leases = [Lease.model_validate(one["lease"]) for one in results if one and one["lease"]]
+    return {plan: (one.verdict, one.reason) for plan, one in views.items()}, leases
+
+
+def test_a_campaign_has_the_same_verdicts_on_a_fleet_as_on_a_guard_of_its_own(
+    fleet: Fleet, tmp_path: Path
 ) -> None:
-    results: dict[str, Result] = {}
-
-    async def ask(client: FleetClient, subject: str, plan: str) -> None:
-        results[plan] = await client.judge(screen(subject, plan), deadline=DEADLINE)
-
-    async with client_of(fleet, 2) as client, anyio.create_task_group() as group:
-        for number, plan in enumerate(("wrong", "broken", "gain:-50", "gain:20")):
-            group.start_soon(ask, client, f"a{number}", plan)
-    told = {plan: (one.verdict, one.reason) for plan, one in results.items()}
-    assert told["wrong"] == ("REVERT", "wrong_result")
-    assert told["broken"] == ("REJECT", "build_failed")
-    assert told["gain:-50"] == ("REVERT", "slower") and told["gain:20"] == (None, None)
-    leases = [one.lease for one in results.values() if one.lease is not None]
+    local, _ = judged(tmp_path / "local", scripted_guard(tmp_path, "own"))
+    on_ray = FleetClient(fleet.standin(), fleet.folder / "standin.log")
+    far, leases = judged(tmp_path / "ray", on_ray)
+    assert far == local and len(set(local.values())) > 5
     assert {lease.unit for lease in leases} == {"head:cpu", "host:cpu"}
     assert {lease.device for lease in leases} == {"cpu"} and all(one.machine for one in leases)
 
 
-async def test_a_guard_that_dies_is_told_as_that_and_not_tried_again(fleet: Fleet) -> None:
-    async with client_of(fleet, 2) as client:
-        with pytest.raises(GuardDied, match="exit status 9"):
-            await client.judge(screen("b0", "die"), deadline=DEADLINE)
-        with pytest.raises(GuardRefused, match="loses_builder|builds the candidate"):
-            await client.judge(screen("b1", "loses_builder"), deadline=DEADLINE)
-        result = await client.judge(screen("b2", "wrong"), deadline=DEADLINE)
-        assert result.reason == "wrong_result"
+async def test_a_guard_that_dies_or_blames_the_candidate_is_told_as_that_and_not_tried_again(
+    client: FleetClient,
+) -> None:
+    with pytest.raises(GuardDied, match="exit status 9"):
+        await client.judge(screen("b0", "die"), deadline=DEADLINE)
+    with pytest.raises(GuardRefused, match="builds the candidate"):
+        await client.judge(screen("b1", "loses_builder"), deadline=DEADLINE)
+    result = await client.judge(screen("b2", "wrong"), deadline=DEADLINE)
+    assert result.reason == "wrong_result"
 
 
-async def test_a_guard_that_refuses_is_tried_elsewhere_and_then_believed(fleet: Fleet) -> None:
-    async with client_of(fleet, 2) as client:
+async def test_a_guard_that_refuses_is_tried_elsewhere_and_then_believed(
+    client: FleetClient,
+) -> None:
+    # It refuses four times, and there are two devices.
+    for _ in range(2):
         with pytest.raises(GuardRefused, match="the nursery does not start"):
             await client.judge(screen("c0", "refuse_often"), deadline=DEADLINE)
-        # Two devices refused it; another two do, and then it is judged.
-        with pytest.raises(GuardRefused):
-            await client.judge(screen("c1", "refuse_often"), deadline=DEADLINE)
-        result = await client.judge(screen("c2", "refuse_often"), deadline=DEADLINE)
-        assert result.decision is not None
+    result = await client.judge(screen("c2", "refuse_often"), deadline=DEADLINE)
+    assert result.decision is not None
 
 
 async def test_a_request_whose_deadline_passes_is_ended_and_its_device_is_free_again(
-    fleet: Fleet,
+    client: FleetClient,
 ) -> None:
-    async with client_of(fleet, 2) as client:
-        with pytest.raises(GuardDied, match="no answer within 1"):
-            await client.judge(screen("d0.", "hang_once"), deadline=1.0)
-        async with anyio.create_task_group() as group:
-            for number in range(2):
-                ask = screen(f"d{number + 1}", "wrong")
-                group.start_soon(lambda ask=ask: client.judge(ask, deadline=DEADLINE))
+    with pytest.raises(GuardDied, match="no answer within 1"):
+        await client.judge(screen("d0", "hang_once"), deadline=1.0)
+    async with anyio.create_task_group() as group:
+        for number in range(2):
+            ask = screen(f"d{number + 1}", "wrong")
+            group.start_soon(lambda ask=ask: client.judge(ask, deadline=DEADLINE))
 
 
-async def test_a_request_is_begun_anew_elsewhere_when_its_actor_is_killed(fleet: Fleet) -> None:
-    async with client_of(fleet, 2) as client:
-        marks: list[str] = []
-        result: list[Result] = []
+async def test_a_request_is_begun_anew_elsewhere_when_its_actor_is_killed(
+    fleet: Fleet, client: FleetClient
+) -> None:
+    marks: list[str] = []
+    result: list[Result] = []
 
-        async def ask() -> None:
-            request = screen("e0", "hang_once")
-            heard = hears(marks)
-            result.append(await client.judge(request, deadline=DEADLINE, on_progress=heard))
+    async def ask() -> None:
+        request = screen("e0", "hang_once")
+        heard = hears(marks)
+        result.append(await client.judge(request, deadline=DEADLINE, on_progress=heard))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(ask)
-            with anyio.fail_after(DEADLINE):
-                while not marks:
-                    await anyio.sleep(0.01)
-            (busy,) = [one.host for one in await busy_devices(client)]
-            guard = guard_of(str(fleet.folder / f"guard-{busy}"))
-            os.kill(parent_of(guard), signal.SIGKILL)
-        lease = result[0].lease
-        assert lease is not None and lease.unit != f"{busy}:cpu"
-        # Ray starts the actor again, and it is offered as before.
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
         with anyio.fail_after(DEADLINE):
-            seen = -1
-            while seen != 2:
-                seen = await client.wait_lanes(seen)
-        assert not await alive(guard)
-
-
-async def busy_devices(client: FleetClient) -> list[object]:
+            while not marks or not busy(client):
+                await anyio.sleep(0.01)
+        (host,) = busy(client)
+        guard = guard_of(str(fleet.folder / f"guard-{host}"))
+        os.kill(parent_of(guard), signal.SIGKILL)
+    lease = result[0].lease
+    assert lease is not None and lease.unit != f"{host}:cpu"
+    # Ray starts the actor again, and it is offered as before; the guard went with its actor.
+    await wait_lanes(client, 2)
     with anyio.fail_after(DEADLINE):
-        while not (busy := [one for one in client.devices if one.state == "busy"]):
-            await anyio.sleep(0.01)
-    return list(busy)
-
-
-async def alive(process: int) -> bool:
-    """Say whether a process is still there, waiting a moment for its end."""
-    with anyio.move_on_after(20.0):
-        while Path(f"/proc/{process}").exists():
+        while Path(f"/proc/{guard}").exists():
             await anyio.sleep(0.05)
-        return False
-    return True
 
 
-async def test_devices_of_other_versions_are_refused_with_what_differs(fleet: Fleet) -> None:
-    guard = scripted_guard(fleet.folder, "older", torch="2.9.0")
-    older = fleet.add("older", "--device", "cpu", "--guard-python", guard, "--no-node")
-    fleet.wait_offered("older")
-    async with client_of(fleet, 3) as client:
-        asked = Calibrate(
-            id="calibrate",
-            cache_dir="/nowhere",
-            problem=PROBLEM,
-            record=reference_solution(PROBLEM.definition),
-        )
-        calibration = (await client.judge(asked, deadline=DEADLINE)).calibration
-        assert calibration is not None
-        with anyio.fail_after(DEADLINE):
-            while client.lanes == 3:
-                await client.wait_lanes(3)
-        torch = calibration.toolchain["torch"]
-        assert f"torch is {'2.9.0' if torch == '2.11.0' else '2.11.0'} there" in client.trouble
-    older.stop()
+def busy(client: FleetClient) -> list[str]:
+    """Return the hosts whose devices are at work."""
+    return [one.host for one in client.devices if one.state == "busy"]
 
 
-async def test_a_host_that_dies_is_replaced_and_one_that_is_stopped_takes_its_device_along(
-    fleet: Fleet,
+async def test_a_host_that_dies_is_told_and_its_request_is_begun_anew_elsewhere(
+    fleet: Fleet, client: FleetClient
 ) -> None:
-    async with client_of(fleet, 2) as client:
-        marks: list[str] = []
-        result: list[Result] = []
+    marks: list[str] = []
+    result: list[Result] = []
 
-        async def ask(subject: str) -> None:
-            request = screen(subject, "hang_once")
-            heard = hears(marks)
+    async def ask(subject: str) -> None:
+        request = screen(subject, "hang_once")
+        heard = hears(marks)
+        with suppress(GuardDied):
             result.append(await client.judge(request, deadline=DEADLINE, on_progress=heard))
 
-        async with anyio.create_task_group() as group:
-            for number in range(2):
-                group.start_soon(ask, f"f{number}")
-            with anyio.fail_after(DEADLINE):
-                while len(marks) < 2:
-                    await anyio.sleep(0.01)
-            # One hangs on the head's device for good, the other loses its host.
-            fleet.workers["host"].kill()
-            with anyio.fail_after(DEADLINE):
-                while client.lanes == 2:
-                    await client.wait_lanes(2)
-            guard = guard_of(str(fleet.folder / "guard-head"))
-            os.kill(parent_of(guard), signal.SIGKILL)
-        assert len(result) == 2
+    async with anyio.create_task_group() as group:
+        for number in range(2):
+            group.start_soon(ask, f"f{number}")
+        with anyio.fail_after(DEADLINE):
+            while len(marks) < 2:
+                await anyio.sleep(0.01)
+        fleet.workers["host"].kill()
+        await wait_lanes(client, 1)
+        # The other one hangs on the head's device: its guard dies, which is told as that.
+        os.kill(guard_of(str(fleet.folder / "guard-head")), signal.SIGKILL)
+    assert len(result) == 1 and result[0].lease is not None
+    assert result[0].lease.unit == "head:cpu"
 
 
-async def test_a_lost_head_ends_the_stand_in_with_a_clear_word(fleet: Fleet) -> None:
-    async with client_of(fleet, 1, "--patience", "2") as client:
-        fleet.workers["head"].kill()
-        with pytest.raises(DeviceLost, match="exit status 3"), anyio.fail_after(DEADLINE):
-            seen = 1
-            while True:
-                seen = await client.wait_lanes(seen)
-    wait_until("the reason is logged", lambda: "Ray head" in log_of(fleet), 10.0)
-
-
-def log_of(fleet: Fleet) -> str:
-    return (fleet.folder / "standin.log").read_text()
+async def test_a_lost_head_ends_the_stand_in_with_a_clear_word(
+    fleet: Fleet, client: FleetClient
+) -> None:
+    fleet.workers["head"].kill()
+    with pytest.raises(DeviceLost, match="exit status 3"):
+        await wait_lanes(client, 2)
+    log = fleet.folder / "standin.log"
+    wait_until("the reason is logged", lambda: "Ray head" in log.read_text(), 10.0)
