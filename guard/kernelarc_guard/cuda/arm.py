@@ -345,12 +345,9 @@ class CudaArm(Arm):
         deliver()
         if evict:
             self._drawer.evict()
+        closed = clock()
         driver.call("cuStreamWriteValue32_v2", None, flags.go_at, call, 0)
-        limit = begin + int(_LATE_SECONDS * 1e9)
-        while flags.go != call:
-            if clock() > limit:
-                raise RuntimeError("the guard's own work on the device does not end")
-        opened = clock()
+        opened = flags.wait_open(call, closed, begin + int(_LATE_SECONDS * 1e9))
         limit = opened + int(_LATE_SECONDS * 1e9)
         while flags.done != call:
             if clock() > limit:

@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+import time
 from typing import Final
 
 from kernelarc_guard.cuda import driver
@@ -35,6 +36,22 @@ class Flags:
     @go.setter
     def go(self, call: int) -> None:
         self._go.value = call
+
+    def wait_open(self, call: int, closed: int, limit: int) -> int:
+        """Wait until a call is let go; return when that was last seen not to be so (`perf_counter_ns`).
+
+        `closed` is a time before go was queued; past `limit` RuntimeError. A guard that the system holds
+        up for some microseconds notices go late: counted from that, a call would seem shorter than it
+        was, and one held up at done only ever seems longer.
+        """
+        clock = time.perf_counter_ns
+        looked = clock()
+        while self.go != call:
+            closed = looked
+            if closed > limit:
+                raise RuntimeError("the guard's own work on the device does not end")
+            looked = clock()
+        return closed
 
     @property
     def done(self) -> int:
