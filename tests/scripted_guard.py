@@ -34,6 +34,7 @@ from pathlib import Path
 
 from kernelarc_guard import decide
 from kernelarc_guard.apart import ROUNDS, contradiction
+from kernelarc_guard.prepare import prepare_in
 from kernelarc_guard.protocol import (
     REQUEST,
     BaseRequest,
@@ -351,4 +352,5 @@ def answer(request: Request) -> Result | Refusal:
 if __name__ == "__main__":
     print("scripted guard", file=sys.stderr, flush=True)
     for line in sys.stdin:
-        say(answer(REQUEST.validate_json(line)))
+        if prepare_in(line.encode()) is None:
+            say(answer(REQUEST.validate_json(line)))

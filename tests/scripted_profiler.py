@@ -21,6 +21,7 @@ from kernelarc_guard.inquiries import (
     ProfileRequest,
     WorkCount,
 )
+from kernelarc_guard.prepare import prepare_in
 from kernelarc_guard.profile_model import KernelFacts, MachineCode, Profile
 from kernelarc_guard.protocol import (
     DEVICE_HELD,
@@ -119,6 +120,8 @@ def judged(request: Request) -> Result | Refusal:
 
 if __name__ == "__main__":
     for line in sys.stdin:
+        if prepare_in(line.encode()) is not None:
+            continue
         asked, now = QUESTION.validate_json(line), time.monotonic_ns()
         if isinstance(asked, Count):
             print(counted(asked, now).model_dump_json(), flush=True)

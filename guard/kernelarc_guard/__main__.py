@@ -1,7 +1,8 @@
-"""The guard process: ``python -I -m kernelarc_guard [--allow-unsandboxed]``.
+"""The guard process: ``python -I -m kernelarc_guard [--allow-unsandboxed] [--prepare-on=CORES]``.
 
 One JSON request per line on stdin; JSON lines on stdout: any number of `progress`, exactly one
-`result` or `refusal` per request. It ends, with all its children, when stdin closes.
+`result` or `refusal` per request, nothing at all for a `prepare`. It ends, with all its children, when
+stdin closes.
 """
 
 import os
@@ -15,11 +16,14 @@ from typing import IO, TYPE_CHECKING
 from pydantic import ValidationError
 
 from kernelarc_guard.cgroups import remove_all
+from kernelarc_guard.cores import allowed_cores
 from kernelarc_guard.faults import Refused, plain
 from kernelarc_guard.inquiries import QUESTION, Inquiry
 from kernelarc_guard.limits import adopt_orphans
 from kernelarc_guard.model import Model
 from kernelarc_guard.places import GuardFolder
+from kernelarc_guard.prepare import prepare_in
+from kernelarc_guard.preparing import PREPARE_ON, Preparing
 from kernelarc_guard.processes import end_children
 from kernelarc_guard.protocol import Refusal
 from kernelarc_guard.sandbox import ALLOW_UNSANDBOXED, find_sandbox, no_sandbox
@@ -37,7 +41,8 @@ def main() -> None:
     adopt_orphans()
     place = GuardFolder()
     requests: SimpleQueue[bytes | None] = SimpleQueue()
-    threading.Thread(target=_read, args=(requests, place), daemon=True).start()
+    preparing = _preparing(sys.argv[1:])
+    threading.Thread(target=_read, args=(requests, place, preparing), daemon=True).start()
     import torch
 
     from kernelarc_guard.judge import Judge
@@ -45,7 +50,9 @@ def main() -> None:
     torch.set_num_threads(1)  # helper threads that spin would disturb what is timed
     allowed = ALLOW_UNSANDBOXED in sys.argv[1:]
     sandbox = find_sandbox()
-    judge = Judge(sandbox, place.path) if sandbox.kind != "none" or allowed else None
+    judge = None
+    if sandbox.kind != "none" or allowed:
+        judge = Judge(sandbox, place.path, preparing=preparing)
 
     def tell(message: Model) -> None:
         answers.write(message.model_dump_json().encode() + b"\n")
@@ -87,11 +94,15 @@ def answer_line(
         judge.warm()
 
 
-def _read(requests: SimpleQueue[bytes | None], place: GuardFolder) -> None:
+def _read(requests: SimpleQueue[bytes | None], place: GuardFolder, preparing: Preparing) -> None:
     """Hand lines over; when stdin closes, end at once whatever is being measured."""
     source = sys.stdin.buffer
     while line := source.readline(MAX_LINE + 1):
-        requests.put(line)
+        ahead = prepare_in(line)
+        if ahead is None:
+            requests.put(line)
+        else:
+            preparing.offer(ahead)
         # What is too long is refused for its beginning; the rest is not kept.
         while len(line) > MAX_LINE and not line.endswith(b"\n"):
             line = source.readline(MAX_LINE + 1)
@@ -104,6 +115,17 @@ def end(place: GuardFolder) -> None:
     remove_all()
     place.remove()
     os._exit(0)
+
+
+def _preparing(arguments: list[str]) -> Preparing:
+    """Return who builds ahead, on the cores that were asked for; leaves where these are none."""
+    for argument in arguments:
+        if argument.startswith(PREPARE_ON):
+            try:
+                return Preparing(allowed_cores(argument.removeprefix(PREPARE_ON)))
+            except ValueError as error:
+                sys.exit(f"{argument}: {error}")
+    return Preparing()
 
 
 def _set_stdout_aside() -> IO[bytes]:

@@ -29,6 +29,7 @@ from kernelarc_guard.recipes import (
     LOOP,
     SOURCES,
     BuildFailed,
+    BuildHeld,
     Recipe,
     gpu_recipe,
     host_recipe,
@@ -37,7 +38,7 @@ from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.supervised import supervise
 
-__all__ = ["BuildFailed", "Built", "Limits", "build", "run_in_builder"]
+__all__ = ["BuildFailed", "BuildHeld", "Built", "Limits", "build", "run_in_builder"]
 
 _FORMAT: Final = 2
 """Part of every key: raise it when what a build does changes."""
@@ -230,7 +231,7 @@ def _locked(cache_dir: Path, key: str, seconds: float) -> Iterator[None]:
         with FileLock(locks / f"{key}.lock", timeout=seconds + _GRACE_SECONDS):
             yield
     except Timeout:
-        raise BuildFailed(
+        raise BuildHeld(
             "timeout", "another process has been building the same sources for too long"
         ) from None
 

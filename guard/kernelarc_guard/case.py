@@ -27,6 +27,7 @@ from kernelarc_guard.nurseries import Nurseries, Nursery
 from kernelarc_guard.oracle import Oracle
 from kernelarc_guard.pairs import Block
 from kernelarc_guard.physical import PhysicalLimits
+from kernelarc_guard.preparing import Preparing
 from kernelarc_guard.problem import ProblemError
 from kernelarc_guard.protocol import (
     DEVICE_HELD,
@@ -55,6 +56,7 @@ class Device:
     backend: Backend
     nurseries: Nurseries
     trials: Trials
+    preparing: Preparing
 
 
 class Case:
@@ -78,7 +80,9 @@ class Case:
         self._now = now
         self._limits: PhysicalLimits | None = None
         """Of a screen or a confirmation."""
-        self._contestants = Contestants(request, report, device.backend, cache, sandbox)
+        self._contestants = Contestants(
+            request, report, device.backend, cache, sandbox, device.preparing
+        )
         self._benches: list[Bench] = []
 
     def run(self) -> None:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from kernelarc_guard.backend import Backend
 from kernelarc_guard.bench import Contestant
-from kernelarc_guard.build import BuildFailed, build
+from kernelarc_guard.build import BuildFailed, BuildHeld, Built, build
 from kernelarc_guard.cores import builder_cores
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.keeper import SLOTS
 from kernelarc_guard.policy import examine
+from kernelarc_guard.preparing import Preparing
 from kernelarc_guard.protocol import Calibrate, Confirm, Request, Screen
 from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.report import Report
@@ -21,14 +22,21 @@ class Contestants:
     """What a request compares; a candidate that fails has its verdict, by the report's Outcome."""
 
     def __init__(
-        self, request: Request, report: Report, backend: Backend, cache: Path, sandbox: Sandbox
+        self,
+        request: Request,
+        report: Report,
+        backend: Backend,
+        cache: Path,
+        sandbox: Sandbox,
+        preparing: Preparing,
     ) -> None:
-        """Build nothing yet; builds are cached in `cache`."""
+        """Build nothing yet; builds are cached in `cache`, where `preparing` may have made them."""
         self._request = request
         self._report = report
         self._backend = backend
         self._cache = cache
         self._sandbox = sandbox
+        self._preparing = preparing
         self.arms: dict[str, Contestant] = {}
         """What was built, by role."""
 
@@ -100,8 +108,18 @@ class Contestants:
             raise Refused(f"the anchor does not build: {failed.detail}", "anchor_failed") from None
 
     def _make(self, solution: Solution, role: str) -> Contestant:
+        try:
+            built = self._build(solution)
+        except BuildHeld:
+            # Ours, perhaps, and stuck: what is built ahead must never decide anything.
+            if not self._preparing.end():
+                raise
+            built = self._build(solution)
+        return Contestant(solution, built, SLOTS.index(role))
+
+    def _build(self, solution: Solution) -> Built:
         schedule = self._request.schedule
-        built = build(
+        return build(
             solution,
             self._cache,
             seconds=schedule.build_seconds,
@@ -110,4 +128,3 @@ class Contestants:
             gpu=self._backend.architecture,
             cores=builder_cores() if self._backend.builds_beside else frozenset(),
         )
-        return Contestant(solution, built, SLOTS.index(role))

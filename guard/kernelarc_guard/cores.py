@@ -1,6 +1,8 @@
 """Which cores runners use and which the guard keeps."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -26,8 +28,9 @@ def starting_cores(threads: int, slot: int) -> frozenset[int]:
 
 
 def other_cores(threads: int) -> frozenset[int]:
-    """Return the cores beside a runner's; empty where it has all there are."""
-    return frozenset(ALL[:-threads])
+    """Return the cores beside a runner's, builders' only where there are no others; empty: none."""
+    left = frozenset(ALL[:-threads])
+    return left - builder_cores() or left
 
 
 def builder_cores() -> frozenset[int]:
@@ -36,6 +39,17 @@ def builder_cores() -> frozenset[int]:
     Empty (any core) on a machine with fewer than four.
     """
     return frozenset(ALL[: len(ALL) // 2]) if len(ALL) >= 4 else frozenset()
+
+
+def ahead_cores(threads: int) -> frozenset[int]:
+    """Return where builds may be made ahead while runners with so many threads are timed.
+
+    On none of these cores is a runner, what ends its windows, or the guard while it times. Empty
+    where the machine has too few.
+    """
+    builders, apart = builder_cores(), other_cores(threads)
+    free = builders.isdisjoint(runner_cores(threads)) and builders.isdisjoint(apart)
+    return builders if free and apart else frozenset()
 
 
 def largest_cache() -> int:
@@ -49,13 +63,36 @@ def largest_cache() -> int:
     return max(sizes, default=32 << 20)
 
 
+def allowed_cores(text: str) -> frozenset[int]:
+    """Read cores, as in ``0-3,8``; raises ValueError where one is not this process's."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or (last and not last.isdecimal()) or part.endswith("-"):
+            raise ValueError(f"{part!r}: expected cores, for instance 0-3,8")
+        found.update(range(int(first), int(last or first) + 1))
+    if not found or not found.issubset(ALL):
+        raise ValueError(f"{text!r}: expected cores of this process, which has {list(ALL)}")
+    return frozenset(found)
+
+
+@contextmanager
+def pinned_to(cores: frozenset[int]) -> Iterator[None]:
+    """Keep this thread, and for good all that it starts meanwhile, on some cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 class PinnedAway:
     """Keep the guard's thread off the runners' cores while it times, where there are enough cores."""
 
     def __init__(self, runner_threads: int) -> None:
         """Leave the last `runner_threads` cores to the runners, and builders theirs."""
-        left = ALL[:-runner_threads]
-        self._mine = tuple(core for core in left if core not in builder_cores()) or left
+        self._mine = other_cores(runner_threads)
 
     def __enter__(self) -> Self:
         if self._mine:

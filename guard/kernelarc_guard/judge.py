@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kernelarc_guard import asking
-from kernelarc_guard.backend import CpuBackend, open_backend
+from kernelarc_guard.backend import Backend, CpuBackend, open_backend
 from kernelarc_guard.case import Case, Device
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.inputs import InputError
 from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
 from kernelarc_guard.nurseries import Nurseries
 from kernelarc_guard.oracle import OracleError
+from kernelarc_guard.preparing import Building, Preparing
 from kernelarc_guard.protocol import Request, Result
 from kernelarc_guard.report import Outcome, Report, Tell
 from kernelarc_guard.sandbox import Sandbox
@@ -30,13 +31,19 @@ class Judge:
         sandbox: Sandbox,
         folder: Path,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        preparing: Preparing | None = None,
     ) -> None:
-        """Start the first nursery; all files are in `folder`, `now` dates calibrations."""
+        """Start the first nursery; all files are in `folder`, `now` dates calibrations.
+
+        `preparing` builds ahead.
+        """
         self._sandbox = sandbox
         self._protection = sandbox.describe()
         self._folder = folder
         self._nurseries = Nurseries(sandbox, folder)
-        self._open = {"cpu": Device(CpuBackend(), self._nurseries, Trials())}
+        self._preparing = preparing or Preparing()
+        self._open: dict[str, Device] = {}
+        self._add("cpu", CpuBackend(), self._nurseries, Trials())
         self._now = now
 
     def judge(self, request: Request, tell: Tell) -> Result:
@@ -82,9 +89,14 @@ class Judge:
             folder = self._folder / name.replace(":", "-")
             backend = open_backend(name, self._sandbox, folder)
             folder.mkdir(mode=0o700)
-            known = self._open[name] = Device(
-                backend,
-                Nurseries(self._sandbox, folder, backend.nodes, backend.environment),
-                Trials(backend.place, backend.memory_bytes),
-            )
+            nurseries = Nurseries(self._sandbox, folder, backend.nodes, backend.environment)
+            trials = Trials(backend.place, backend.memory_bytes)
+            known = self._add(name, backend, nurseries, trials)
         return known
+
+    def _add(self, name: str, backend: Backend, nurseries: Nurseries, trials: Trials) -> Device:
+        device = Device(backend, nurseries, trials, self._preparing)
+        self._open[name] = device
+        building = Building(backend.architecture, backend.builds_beside)
+        self._preparing.know(name, building, self._sandbox)
+        return device

@@ -35,6 +35,10 @@ class BuildFailed(Exception):
         self.messages = list(messages)
 
 
+class BuildHeld(BuildFailed):
+    """Another process has had the entry's lock for longer than any build takes."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How one solution is compiled."""

@@ -1,0 +1,31 @@
+"""The request to build ahead what will be judged next; light, the server imports it.
+
+It goes to a guard that is in the middle of something else, decides nothing and is never answered. What
+comes of it is an entry of the build cache, as any build's, or nothing: then the judgement builds.
+"""
+
+import json
+from typing import Any, Literal
+
+from kernelarc_guard.definition import Definition
+from kernelarc_guard.protocol import BaseRequest
+from kernelarc_guard.solution import Solution
+
+
+class Prepare(BaseRequest):
+    """Have a submission that is next in line looked at and built, beside what is being measured."""
+
+    op: Literal["prepare"] = "prepare"
+    definition: Definition
+    candidate: Solution
+
+
+def prepare_in(line: bytes) -> dict[str, Any] | None:
+    """Return the request in a line to the guard, not validated yet, or None where it is another's."""
+    if b'"prepare"' not in line:
+        return None  # all but always; what is long is parsed once, by whoever answers it
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found.get("op") == "prepare" else None

@@ -1,0 +1,70 @@
+"""The process that builds ahead: it looks at sources and has them built, as a judgement would; light.
+
+Run as ``python -I -m kernelarc_guard.preparer GIVEN``, a JSON text with the guard's own sandbox and the cores
+to keep to: reads one JSON job a line. It says nothing to anybody: what is built is in the cache, under the
+lock of its entry, so that a judgement that comes meanwhile waits for it. It ends with all its builders when
+the guard does.
+"""
+
+import json
+import os
+import sys
+import traceback
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from kernelarc_guard.build import BuildFailed, build
+from kernelarc_guard.faults import Refused
+from kernelarc_guard.limits import adopt_orphans, die_with_parent
+from kernelarc_guard.policy import examine
+from kernelarc_guard.prepare import Prepare
+from kernelarc_guard.processes import end_children
+from kernelarc_guard.sandbox import Sandbox
+from kernelarc_guard.supervised import SupervisorLost
+
+_AT_ONCE: Final = 2
+_TOLD_LATER: Final = (BuildFailed, Refused, SupervisorLost, OSError)
+"""What the judgement meets again, and tells."""
+
+
+def main() -> None:
+    """Build ahead until stdin closes."""
+    die_with_parent()
+    adopt_orphans()
+    given = json.loads(sys.argv[1])
+    sandbox = Sandbox(**given["sandbox"] | {"shown": tuple(given["sandbox"]["shown"])})
+    cores = frozenset(given["cores"])
+    # All threads and processes that it starts are held there with it.
+    os.sched_setaffinity(0, cores)
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    for line in sys.stdin.buffer:
+        pool.submit(prepare, json.loads(line), sandbox, cores).add_done_callback(_say)
+    end_children()
+    os._exit(0)
+
+
+def prepare(job: dict[str, Any], sandbox: Sandbox, cores: frozenset[int]) -> None:
+    """Build one solution where the policy lets it pass; raises what a judgement would meet."""
+    request = Prepare.model_validate(job["request"])
+    if examine(request.candidate, request.definition).findings:
+        return
+    build(
+        request.candidate,
+        Path(request.cache_dir),
+        seconds=request.schedule.build_seconds,
+        memory_bytes=request.schedule.memory_bytes,
+        sandbox=sandbox,
+        gpu=job["gpu"],
+        cores=cores,
+    )
+
+
+def _say(done: Future[None]) -> None:
+    error = done.exception()
+    if error is not None and not isinstance(error, _TOLD_LATER):
+        traceback.print_exception(error)
+
+
+if __name__ == "__main__":
+    main()
