@@ -4,12 +4,14 @@ pydantic's own text repeats the rejected input, which may be a whole kernel; the
 the argument, what arrived and what is allowed, and repeat no text.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_NO_TEXT = re.compile("[\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
+"""A lone surrogate, or what stands for bytes that were no text."""
 _TYPE_NAMES = {
     "string": "a string",
     "integer": "an integer",
@@ -28,14 +30,14 @@ def known_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
 def text_fault(arguments: Mapping[str, Any]) -> str | None:
     """Return why a text among the arguments is not valid UTF-8, or None."""
     for name, text in _texts(arguments):
-        for position, character in enumerate(text):
-            if _is_surrogate(character) or character == _REPLACEMENT:
-                line = text.count("\n", 0, position) + 1
-                return (
-                    f"`{name}` is not valid UTF-8 text: character {position + 1} (line {line}) is "
-                    f"U+{ord(character):04X}, which stands for bytes that were not UTF-8. "
-                    "Send the text as UTF-8, without that character."
-                )
+        if (found := _NO_TEXT.search(text)) is not None:
+            position = found.start()
+            line = text.count("\n", 0, position) + 1
+            return (
+                f"`{name}` is not valid UTF-8 text: character {position + 1} (line {line}) is "
+                f"U+{ord(found[0]):04X}, which stands for bytes that were not UTF-8. "
+                "Send the text as UTF-8, without that character."
+            )
     return None
 
 
@@ -159,7 +161,3 @@ def _plain(number: float) -> str:
 def _short(part: object) -> str:
     written = ascii(part)
     return written if len(written) <= 40 else written[:37] + "..."
-
-
-def _is_surrogate(character: str) -> bool:
-    return "\ud800" <= character <= "\udfff"

@@ -21,6 +21,7 @@ from kernelarc_mcp.web.listening import CannotListen, listening, run
 from kernelarc_mcp.web.manage import Management
 from kernelarc_mcp.web.metrics import Metrics
 from kernelarc_mcp.web.names import Names
+from kernelarc_mcp.web.protocol import Protocol
 from kernelarc_mcp.web.rates import BURST_SECONDS, RATE, Rates
 from kernelarc_mcp.web.sessions import Sessions
 
@@ -136,4 +137,4 @@ def _protocol(server: MCPServer[None]) -> ASGIApp:
         return answers.no_such_path(paths)
 
     app.add_exception_handler(404, nothing_here)
-    return app
+    return Protocol(PATH, server.session_manager.handle_request, app)

@@ -14,6 +14,11 @@ def principal(holder: Holder) -> str:
     return holder.name if holder.role == "agent" else f"{holder.role}:{holder.name}"
 
 
+def access_of(holder: Holder) -> AccessToken:
+    """Return what the SDK and the tools know of a holder: name and role, without the token itself."""
+    return AccessToken(token="", client_id=principal(holder), scopes=[holder.role])
+
+
 class CampaignTokens:
     """Verifies tokens against the hashes stored in the campaign."""
 
@@ -23,9 +28,7 @@ class CampaignTokens:
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return who a token belongs to, without the token itself; None for a stranger."""
         holder = self._host.holder_of_token(token)
-        if holder is None:
-            return None
-        return AccessToken(token="", client_id=principal(holder), scopes=[holder.role])
+        return None if holder is None else access_of(holder)
 
 
 def header_only() -> AuthSettings:

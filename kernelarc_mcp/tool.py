@@ -29,10 +29,6 @@ class CampaignTool(Tool):
         given = said.known_arguments(self.parameters, arguments)
         self._refuse(said.text_fault(given) or said.number_fault(self.parameters, given))
         try:
-            self.fn_metadata.validate_arguments(given)
-        except ValidationError as error:
-            self._refuse(said.explain(self.parameters, arguments, error))
-        try:
             answer = await super().run(given, context)
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, HostError):
@@ -41,6 +37,11 @@ class CampaignTool(Tool):
                 f"{self.name} failed inside the server; the fault is logged there. "
                 "Your call was well-formed: you may send it once more with the same request_id."
             ) from error.__cause__
+        except ToolError as error:
+            # The arguments do not fit the schema: what a tool does wrong itself is unexpected.
+            if isinstance(error.__cause__, ValidationError):
+                self._refuse(said.explain(self.parameters, arguments, error.__cause__))
+            raise
 
         return self._converted(answer) if convert_result else answer
 

@@ -41,29 +41,42 @@ def board(campaign: Campaign, agent: str = "", first_row: int = 1, first_agent: 
                 "Watch it; `kernelarc-mcp agent add` lets an agent in and `kernelarc-mcp serve` is"
                 " what it connects to."
             )
-        memo, seq = campaign.memo, state.seq
-        # What an agent has to do with: no row since then, no other answer.
-        shared = memo.at(seq, "board", lambda: _shared(campaign, state))
-        rows, in_all = memo.at(seq, ("board rows", first_row), lambda: _rows(state, first_row))
-        agents = memo.at(seq, ("agents", agent), lambda: agents_in_order(state, agent))
-        shown = memo.at(
-            seq,
-            ("agent rows", agent, first_agent),
-            lambda: agent_rows(state, agents, first_agent, AGENTS),
+        calibration = campaign_calibration(state, now)
+        changing = {"calibration": calibration, "next_step": step}
+        # All that the hour may change beside the rows: no other, no other page.
+        written = "" if calibration is None else calibration.model_dump_json()
+        key = ("board", agent, first_row, first_agent, step, written)
+        return campaign.memo.at(
+            state.seq, key, lambda: _page(campaign, state, agent, first_row, first_agent, changing)
         )
-        names = {row.agent for row in shown} | {""}
-        next_agent = first_agent + len(shown)
-        page = shared.model_copy(
-            update={
-                "calibration": campaign_calibration(state, now),
-                "wealth": {name: left for name, left in state.wealth.items() if name in names},
-                "agents": shown,
-                "agents_in_all": len(agents),
-                "next_agent": next_agent if next_agent <= len(agents) else None,
-                "rows_in_all": in_all,
-                "next_step": step,
-            }
-        )
+
+
+def _page(
+    campaign: Campaign,
+    state: CampaignState,
+    agent: str,
+    first_row: int,
+    first_agent: int,
+    changing: dict[str, object],
+) -> Board:
+    memo, seq = campaign.memo, state.seq
+    # What an agent has to do with: no row since then, no other answer.
+    shared = memo.at(seq, "board", lambda: _shared(campaign, state))
+    rows, in_all = memo.at(seq, ("board rows", first_row), lambda: _rows(state, first_row))
+    agents = agents_in_order(state, agent)
+    shown = agent_rows(state, agents, first_agent, AGENTS)
+    names = {row.agent for row in shown} | {""}
+    next_agent = first_agent + len(shown)
+    page = shared.model_copy(
+        update={
+            "wealth": {name: left for name, left in state.wealth.items() if name in names},
+            "agents": shown,
+            "agents_in_all": len(agents),
+            "next_agent": next_agent if next_agent <= len(agents) else None,
+            "rows_in_all": in_all,
+        }
+        | changing
+    )
     room = ROOM - len(page.model_dump_json())
     kept: list[BoardRow] = []
     for row, length in rows:

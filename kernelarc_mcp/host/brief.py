@@ -83,24 +83,33 @@ def brief(campaign: Campaign, agent: str, first_workload: int = 0) -> Brief:
     workspace = campaign.shown_workspace(agent)
     with campaign.journal.reading() as state:
         now = campaign.journal.now()
-        whole = Brief.model_validate(
-            fixed.told
-            | {
-                "record": record_view(state),
-                "calibration": campaign_calibration(state, now),
-                "state": agent_state(state, agent, now),
-                "workspace": workspace,
-                "next_step": next_step(state, agent, now, workspace, "brief"),
-            }
-        )
-        times, reference = state.record.microseconds, _reference_times(state)
+        calibration = campaign_calibration(state, now)
+        standing = agent_state(state, agent, now)
+        told: dict[str, object] = {
+            "calibration": calibration,
+            "state": standing,
+            "workspace": workspace,
+            "next_step": next_step(state, agent, now, workspace, "brief"),
+        }
+        # All that the hour may change beside the rows: no other, no other brief.
+        written = [one.model_dump_json() for one in (calibration, standing) if one is not None]
+        key = ("brief", first_workload, workspace, told["next_step"], *written)
+        return campaign.memo.at(state.seq, key, lambda: _told(fixed, state, first_workload, told))
+
+
+def _told(
+    fixed: "_Fixed", state: CampaignState, first_workload: int, told: dict[str, object]
+) -> Brief:
+    whole = Brief.model_validate(fixed.told | {"record": record_view(state)} | told)
+    times, reference = state.record.microseconds, _reference_times(state)
     views = (_timed(view, times, reference) for view in fixed.workloads[first_workload:])
     first = list(islice(views, FEWEST))
     whole = _within(whole, fixed.sections, first)
     shown = _fitting(whole, chain(first, views))
     end = first_workload + len(shown)
+    known = len(fixed.workloads)
     return whole.model_copy(
-        update={"workloads": shown, "next_workload": end if end < len(known) else None}
+        update={"workloads": shown, "next_workload": end if end < known else None}
     )
 
 
@@ -154,7 +163,6 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
     """Return the agent's lens, or another one that is eligible; an onlooker names the one it wants."""
     with campaign.journal.reading() as state:
         eligible = state.campaign.settings.lenses
-        operator_class = state.campaign.operator_class
         if agent == ONLOOKER:
             wanted, step = name, NEXT_STEP
         else:
@@ -164,7 +172,14 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
             step = next_step(state, agent, now, workspace, "lens" if wanted == own else "")
     if wanted not in eligible:
         raise BadRequest(f"name: {wanted[:60]!r} is not eligible; these are {', '.join(eligible)}")
-    lens, backend = read_lens(wanted), backend_of(campaign.settings.device)
+    shown = campaign.memo.lasting(("lens", wanted), lambda: _shown(campaign, wanted, eligible))
+    return shown.model_copy(update={"next_step": step})
+
+
+def _shown(campaign: Campaign, name: str, eligible: list[str]) -> LensView:
+    """Return a lens as everybody sees it: what it says depends on the problem and the device alone."""
+    lens, backend = read_lens(name), backend_of(campaign.settings.device)
+    operator_class = campaign.problem.definition.operator_class
 
     def said(texts: Iterable[str]) -> list[str]:
         return [worded(text.strip(), backend) for text in texts]
@@ -193,7 +208,7 @@ def lens_view(campaign: Campaign, agent: str, name: str = "") -> LensView:
             if one.name in lens.templates
         ],
         eligible=eligible,
-        next_step=step,
+        next_step="",
     )
 
 

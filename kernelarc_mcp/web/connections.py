@@ -4,7 +4,7 @@ import asyncio
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -131,7 +131,8 @@ def watched_by(connections: Connections) -> type[asyncio.Protocol]:
             self._transport: asyncio.Transport | None = None
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            assert isinstance(transport, asyncio.Transport)
+            # uvloop's is one without being derived from it.
+            transport = cast(asyncio.Transport, transport)
             peer = transport.get_extra_info("peername")
             # Closed before we looked: there is nobody to serve.
             if peer is None or not connections.admit((str(peer[0]), int(peer[1])), transport):

@@ -6,13 +6,14 @@ from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
 import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kernelarc_mcp.host.tokens import Holder
-from kernelarc_mcp.tokens import principal
+from kernelarc_mcp.tokens import access_of, principal
 from kernelarc_mcp.web import answers
 from kernelarc_mcp.web.bodies import (
     LIMIT,
@@ -101,6 +102,8 @@ class Front:
                 await answers.no_valid_token()(scope, receive, send)
                 return
             serving.known = True
+            if self._tokens is not None:
+                scope["user"] = AuthenticatedUser(access_of(holder))
             if needed == "admin" and holder.role != "admin":
                 self._tallies.refused("role")
                 await answers.wrong_role(needed)(scope, receive, send)
