@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelarc_guard.decide import Calibration, Parameters
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Calibrate, Compare, Confirm, Schedule, Screen
 from kernelarc_guard.solution import Solution
@@ -106,4 +107,15 @@ class Requests:
             pairs=pairs,
             blocks=blocks,
             planted=planted,
+        )
+
+    def prepare(self, id: str, candidate: Solution) -> Prepare:
+        """Ask to build ahead what a screen of the same candidate would build; nobody answers."""
+        return Prepare(
+            id=id,
+            device=self.device,
+            cache_dir=self.cache_dir,
+            schedule=self.schedule,
+            definition=self.problem.definition,
+            candidate=candidate,
         )

@@ -9,6 +9,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskStatus
 
+from kernelarc_mcp.host.ahead import Ahead
 from kernelarc_mcp.host.duties import Duties
 from kernelarc_mcp.host.duty_work import CALIBRATION_SECONDS, DutyWork
 from kernelarc_mcp.host.election import (
@@ -62,6 +63,7 @@ class Dispatcher:
         journal = SeatJournal(host.campaign.journal, self._seat)
         campaign = replace(host.campaign, journal=journal)
         cache, machine = str(host.folder / "cache"), machine_id()
+        self._ahead = Ahead(campaign, cache)
         self._judge = Judge(campaign, machine, os.getpid())
         self._teller = Teller(self._judge)
         times = {"deadline": host.settings.judgement_seconds, "retry": retry_seconds}
@@ -125,7 +127,7 @@ class Dispatcher:
                 poll=self._poll,
                 retry=self._retry,
             )
-            async with self._executor:
+            async with self._executor, self._ahead.beside(self._executor):
                 await lanes.run(until_idle=until_idle)
         finally:
             self._leave()

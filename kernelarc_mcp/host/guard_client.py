@@ -13,6 +13,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import ValidationError
 
 from kernelarc_guard.inquiries import REPLY, Counted, Inquiry, Profiled
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import (
     Lease,
     Progress,
@@ -77,6 +78,9 @@ class GuardClient:
         self._process: Process | None = None
         self._answers: BufferedByteReceiveStream | None = None
         self._lock = anyio.Lock()
+        self._sending = anyio.Lock()
+        self._under_way = False
+        """Has a request been sent whose answer has not come yet?"""
 
     async def __aenter__(self) -> Self:
         return self
@@ -130,6 +134,28 @@ class GuardClient:
             raise GuardDied(f"answered a {inquiry.op} with a result")
         return answer
 
+    @property
+    def busy(self) -> bool:
+        """Say whether a request is under way."""
+        return self._under_way
+
+    async def prepare(self, request: Prepare) -> bool:
+        """Send what is to be built ahead beside the request that is under way; say whether it was sent.
+
+        Nothing comes of it but a build that a later request may find.
+        """
+        line = request.model_dump_json().encode() + b"\n"
+        if len(line) > MAX_LINE:
+            return False
+        async with self._sending:
+            if not self._under_way or self._process is None or self._process.stdin is None:
+                return False
+            try:
+                await self._process.stdin.send(line)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                return False  # told by the request that is under way
+        return True
+
     async def _ask(
         self, request: Request | Inquiry, deadline: float, on_progress: OnProgress | None
     ) -> Result | Counted | Profiled:
@@ -175,10 +201,14 @@ class GuardClient:
         async with anyio.create_task_group() as group:
             group.start_soon(guard_process.keep_messages, process, self._log)
             try:
-                await process.stdin.send(line)
+                async with self._sending:
+                    await process.stdin.send(line)
+                self._under_way = True
                 result = await self._read(answers, request.id, on_progress)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
                 result = GuardDied(f"its pipe broke: {await how_it_ended(process)}: {error}")
+            finally:
+                self._under_way = False
             group.cancel_scope.cancel()
         if isinstance(result, GuardError):
             raise result

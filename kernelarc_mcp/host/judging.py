@@ -7,6 +7,7 @@ from typing import Protocol, Self
 import anyio
 
 from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Request, Result
 from kernelarc_mcp.host.guard_client import GuardClient, OnProgress
 
@@ -81,6 +82,15 @@ class LocalExecutor:
     ) -> Counted | Profiled:
         """As of any guard."""
         return await self._guard.inquire(inquiry, deadline=deadline, on_progress=on_progress)
+
+    @property
+    def busy(self) -> bool:
+        """Say whether a request is under way."""
+        return self._guard.busy
+
+    async def prepare(self, request: Prepare) -> bool:
+        """Send what is to be built ahead beside a request that is under way; say whether it was sent."""
+        return await self._guard.prepare(request)
 
     async def wait_lanes(self, known: int) -> int:
         """Return 1 at once where another number is known, else never: a guard starts when it is asked."""

@@ -1,0 +1,64 @@
+"""Building ahead, the dispatcher's side: who is sent to a busy guard, and that nothing else comes of it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from host_places import judge_all, opened, planned
+
+from kernelarc_guard.prepare import Prepare
+from kernelarc_mcp.host.verify import verify
+
+_GUARD = """#!{python} -I
+import signal, sys
+signal.alarm(60)
+sys.path[:0] = {paths!r}
+from pathlib import Path
+from scripted_guard import REQUEST, answer, say
+from kernelarc_guard.prepare import prepare_in
+lines, waits = sys.stdin.buffer, True
+for line in lines:
+    request = REQUEST.validate_json(line)
+    if request.op == "screen" and waits:
+        with Path({log!r}).open("ab") as log:
+            ahead, waits = lines.readline(), False
+            assert prepare_in(ahead), ahead
+            log.write(ahead)
+    say(answer(request))
+"""
+_NATIVE = """extern "C" int run(void* x, void* y, void* z) { return 0; }
+static const char plan[] = R"(
+PLAN = 'wrong'
+)";
+"""
+
+
+@pytest.fixture
+def guard(folder: Path, tmp_path: Path) -> str:
+    """Return a scripted guard that waits, in its first screen, for what it is sent beside it."""
+    tests = Path(__file__).resolve().parents[1]
+    paths = [str(tests.parent / "guard"), str(tests.parent), str(tests)]
+    script = tmp_path / "guard"
+    log = str(tmp_path / "ahead.jsonl")
+    script.write_text(_GUARD.format(python=sys.executable, paths=paths, log=log))
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_what_is_next_in_line_is_sent_to_a_busy_guard_and_nothing_is_written(
+    folder: Path, tmp_path: Path, guard: str
+) -> None:
+    with opened(folder) as host:
+        host.submit("ada", source=planned(1, "wrong"))
+        host.submit("bob", source=planned(2, "wrong"))
+        native = {"filename": "kernel.cpp", "language": "cpp", "binding": "dlpack"}
+        third = host.submit("ada", source=_NATIVE, **native)
+        judge_all(folder, guard)
+        lines = (tmp_path / "ahead.jsonl").read_bytes().splitlines()
+        sent = [Prepare.model_validate_json(line) for line in lines]
+        # Python is only written down: that costs nothing worth doing ahead.
+        assert [one.id for one in sent] == [third.ticket]
+        kinds = [row.kind for row in host.campaign.journal.ledger.rows_after(0)]
+        assert kinds.count("judging") == kinds.count("settled") == 3
+        assert not [kind for kind in kinds if "prepar" in kind]
+    assert verify(folder) == []
