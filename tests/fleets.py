@@ -14,25 +14,31 @@ ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 240.0
 _TOOLS = {"C++": "GCC 12.2.0", "Python": "3.11.9", "torch": "2.11.0"}
 _GUARD = """#!{python} -I
-import json, runpy, sys
+import json, random, sys, time
 if "kernelarc_guard.identity" in sys.argv:
     print(json.dumps({{"model": {model!r}, "unit": "", "toolchain": {tools!r}}}))
     sys.exit()
 sys.path[:0] = {path!r}
-runpy.run_path({program!r}, run_name="__main__")
+from scripted_guard import REQUEST, answer, say
+for line in sys.stdin:
+    time.sleep({pause!r} * random.uniform(0.5, 1.5))
+    say(answer(REQUEST.validate_json(line)))
 """
 
 
-def scripted_guard(folder: Path, name: str, model: str = "scripted", torch: str = "2.11.0") -> str:
-    """Return what takes the place of a guard's interpreter on the host `name`."""
+def scripted_guard(folder: Path, name: str, model: str = "scripted", pause: float = 0.0) -> str:
+    """Return what takes the place of a guard's interpreter on the host `name`.
+
+    Each answer takes about `pause` seconds.
+    """
     script = folder / f"guard-{name}"
     tests = ROOT / "tests"
     text = _GUARD.format(
         python=sys.executable,
         model=model,
-        tools=_TOOLS | {"torch": torch},
+        tools=_TOOLS,
+        pause=pause,
         path=[str(ROOT / "guard"), str(ROOT), str(tests)],
-        program=str(tests / "scripted_guard.py"),
     )
     script.write_text(text)
     script.chmod(0o755)

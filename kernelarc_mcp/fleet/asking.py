@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import ray
-from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.exceptions import RayError, RayTaskError
 
 from kernelarc_guard.fleet_wire import Placed, subject
 from kernelarc_guard.inquiries import REPLY, Inquiry, Profiled
@@ -25,19 +26,32 @@ _END_SECONDS: Final = 5.0
 Line = Callable[[bytes], None]
 
 
+@dataclass
+class Remembered:
+    """What requests of one stand-in leave for those that come after them."""
+
+    screened_on: dict[str, str] = field(default_factory=dict)
+    """Subject -> device of its screen: its confirmation goes elsewhere."""
+    died_on: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Subject -> devices whose guard died over it: it is asked again elsewhere, if it is."""
+    actors: dict[str, Any] = field(default_factory=dict)
+    """Device -> its actor."""
+
+
 class Asking:
     """Asks one request until it is answered, and says what is heard of it."""
 
-    screened_on: dict[str, str] = {}
-    """Subject -> device of its screen: its confirmation goes elsewhere."""
-    died_on: dict[str, frozenset[str]] = {}
-    """Subject -> devices whose guard died over it: it is asked again elsewhere, if it is."""
-
     def __init__(
-        self, session: Session, request: "Request | Inquiry", line: bytes, say: Line
+        self,
+        session: Session,
+        remembered: Remembered,
+        request: "Request | Inquiry",
+        line: bytes,
+        say: Line,
     ) -> None:
         """Ask `request`, which came as `line`; what is heard goes to `say`, line by line."""
         self._session = session
+        self._remembered = remembered
         self._request = request
         self._line = line
         self._say = say
@@ -51,21 +65,26 @@ class Asking:
         request, session = self._request, self._session
         if isinstance(request, Screen | Confirm) and request.calibration is not None:
             session.learn(request.calibration.toolchain)
+        blamed: tuple[str, ...] = ()
         while True:
             key, device = await session.place(request.op, self._elsewhere())
             self._tell(Placed(id=request.id, device=device.name, host=device.host))
             said = Said("busy")
             try:
                 said = await self._ask(key, device)
+                blamed = tuple(self._refused)
+                settled = self._settles(said, device)
             finally:
                 # Also where it was taken back: the device is free for others.
-                await asyncio.shield(self._free(key, device, said))
-            if self._settles(said, device):
+                await asyncio.shield(self._free(key, device, said, blamed))
+            if settled:
                 return
 
     def _elsewhere(self) -> frozenset[str]:
-        screened = self.screened_on.get(self._subject, "") if self._part == "confirm" else ""
-        died = self.died_on.get(self._subject, frozenset())
+        screened = (
+            self._remembered.screened_on.get(self._subject, "") if self._part == "confirm" else ""
+        )
+        died = self._remembered.died_on.get(self._subject, frozenset())
         return frozenset({screened, *died, *self._lost, *self._refused} - {""})
 
     async def _ask(self, key: str, device: Device) -> Said:
@@ -86,9 +105,7 @@ class Asking:
 
     async def _listen(self, key: str, device: Device) -> Said:
         try:
-            actor = await asyncio.to_thread(
-                ray.get_actor, device.name, namespace=self._session.link.namespace
-            )
+            actor = await self._actor(device)
             stream = actor.judge.options(num_returns="streaming").remote(key, self._line)
             last = Said("busy", why="lost: it ended without an answer")
             async for reference in stream:
@@ -99,7 +116,8 @@ class Asking:
         except RayTaskError as error:
             # What the actor's own code raised: a fault of ours, or of its machine.
             return Said("refusal", self._refusal(f"{device.name}: {error.cause}"), str(error.cause))
-        except (RayActorError, RayError, ValueError) as error:
+        except (RayError, ValueError) as error:
+            self._remembered.actors.pop(device.name, None)
             first = str(error).strip().partition("\n")[0]
             return Said("busy", why=f"lost: {first}")
 
@@ -107,15 +125,21 @@ class Asking:
         """Have a device end what nobody needs any more."""
         with suppress(RayError, ValueError, TimeoutError):
             async with asyncio.timeout(_END_SECONDS):
-                actor: Any = await asyncio.to_thread(
-                    ray.get_actor, device.name, namespace=self._session.link.namespace
-                )
+                actor = await self._actor(device)
                 await actor.cancel.remote(key)
 
-    async def _free(self, key: str, device: Device, said: Said) -> None:
+    async def _actor(self, device: Device) -> Any:
+        """Return a device's actor; looking one up takes the head some milliseconds."""
+        known = self._remembered.actors.get(device.name)
+        if known is None:
+            namespace = self._session.link.namespace
+            known = await asyncio.to_thread(ray.get_actor, device.name, namespace=namespace)
+            self._remembered.actors[device.name] = known
+        return known
+
+    async def _free(self, key: str, device: Device, said: Said, blamed: tuple[str, ...]) -> None:
         session, name = self._session, device.name
         if said.kind == "answer":
-            blamed, self._refused = tuple(self._refused), []
             await session.done(key, name, "answered", blamed=blamed)
         elif said.kind in ("refusal", "died"):
             await session.done(key, name, "failed")
@@ -132,8 +156,8 @@ class Asking:
             self._answered(said.line, device)
             return True
         if said.kind == "died":
-            before = self.died_on.get(self._subject, frozenset())
-            self.died_on[self._subject] = before | {device.name}
+            before = self._remembered.died_on.get(self._subject, frozenset())
+            self._remembered.died_on[self._subject] = before | {device.name}
             self._say(self._refusal(f"on {device.name}: {said.why}", "guard_died"))
             return True
         if said.kind == "refusal":
@@ -163,10 +187,10 @@ class Asking:
         answer = REPLY.validate_json(line)
         if isinstance(answer, Result):
             if self._part == "screen" and answer.verdict is None:
-                self.screened_on[self._subject] = device.name
+                self._remembered.screened_on[self._subject] = device.name
             else:
-                self.screened_on.pop(self._subject, None)
-                self.died_on.pop(self._subject, None)
+                self._remembered.screened_on.pop(self._subject, None)
+                self._remembered.died_on.pop(self._subject, None)
             if answer.op == "calibrate" and answer.calibration is not None:
                 self._session.learn(answer.calibration.toolchain)
         elif isinstance(answer, Profiled) and answer.files:

@@ -19,7 +19,7 @@ from kernelarc_guard.fleet_wire import TO_FLEET, Cancel
 from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import Refusal
 from kernelarc_guard.textfile import first_error
-from kernelarc_mcp.fleet.asking import Asking
+from kernelarc_mcp.fleet.asking import Asking, Remembered
 from kernelarc_mcp.fleet.here import has_node, is_here
 from kernelarc_mcp.fleet.link import NAMESPACE, PATIENCE, Address, ClusterLost, Link, first_of
 from kernelarc_mcp.fleet.node import Node, NodeFailed, NodeOptions
@@ -57,6 +57,7 @@ class StandIn:
         self._session = session
         self._voice = voice
         self._asked: dict[str, asyncio.Task[None]] = {}
+        self._remembered = Remembered()
 
     async def serve(self, lines: "asyncio.Queue[bytes]") -> None:
         """Take lines until there are no more; then what is under way is taken back."""
@@ -85,7 +86,7 @@ class StandIn:
             if (task := self._asked.get(message.id)) is not None:
                 task.cancel()
             return
-        asking = Asking(self._session, message, line, self._voice.line)
+        asking = Asking(self._session, self._remembered, message, line, self._voice.line)
         task = group.create_task(asking.run())
         self._asked[message.id] = task
         task.add_done_callback(lambda _: self._asked.pop(message.id, None))

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -148,8 +149,8 @@ async def test_a_request_whose_deadline_passes_is_ended_and_its_device_is_free_a
         await client.judge(screen("d0", "hang_once"), deadline=1.0)
     async with anyio.create_task_group() as group:
         for number in range(2):
-            ask = screen(f"d{number + 1}", "wrong")
-            group.start_soon(lambda ask=ask: client.judge(ask, deadline=DEADLINE))
+            ask = partial(client.judge, screen(f"d{number + 1}", "wrong"), deadline=DEADLINE)
+            group.start_soon(ask)
 
 
 async def test_a_request_is_begun_anew_elsewhere_when_its_actor_is_killed(
