@@ -13,6 +13,8 @@ MAX_WAIT = 50.0
 HEARTBEAT = 5.0
 """Longest silence in seconds between two progress notifications."""
 POLL = 0.1
+LOOK = 0.001
+"""All who wait in one process look about once in so long, together, where that is less often."""
 
 
 async def follow(
@@ -23,6 +25,16 @@ async def follow(
     Earlier where this process is about to end. Cancelling the call ends the waiting only: the
     submission lives in the ledger.
     """
+    host.waiting += 1
+    try:
+        return await _follow(host, agent, ticket, context, seconds)
+    finally:
+        host.waiting -= 1
+
+
+async def _follow(
+    host: Host, agent: str, ticket: str, context: Context[Any, Any], seconds: float
+) -> SubmissionView:
     deadline = anyio.current_time() + min(seconds, MAX_WAIT)
     told = 0.0
     while True:
@@ -41,7 +53,7 @@ async def follow(
 async def _until_changed(host: Host, ticket: str, seen: int, deadline: float) -> None:
     # Polled, because another process may be the one that judges.
     while (left := deadline - anyio.current_time()) > 0:
-        await anyio.sleep(min(POLL, left))
+        await anyio.sleep(min(max(POLL, LOOK * host.waiting), left))
         if host.stopping or host.changed(ticket) != seen:
             return
 

@@ -46,6 +46,8 @@ class Host:
         self.campaign = opened
         self.stopping = False
         """Set when this process is about to end: who waits is answered as things stand."""
+        self.waiting = 0
+        """Calls of this process that wait for a submission."""
 
     @classmethod
     def create(
@@ -192,7 +194,7 @@ class Host:
         return tickets.cancel(self.campaign, agent, ticket)
 
     def changed(self, ticket: str) -> int:
-        """Return a number that grows whenever anything about a submission may have moved."""
+        """Return a number that grows whenever anything is about a submission, but its place in the queue."""
         with storage_faults(self.folder):
             return tickets.changed(self.campaign, ticket)
 

@@ -209,10 +209,13 @@ def activity(campaign: Campaign, state: CampaignState) -> list[str]:
 
 
 def changed(campaign: Campaign, ticket: str) -> int:
-    """Return a number that grows whenever anything about a submission may have moved."""
+    """Return a number that grows whenever a row, a sign of life or a note is about a submission.
+
+    Its place in the queue moves without: who waits for it looks at that now and then.
+    """
     row = campaign.journal.ledger.connection.execute(
-        "SELECT (SELECT coalesce(max(seq), 0) FROM event)"
+        "SELECT coalesce((SELECT last_seq FROM submission WHERE ticket = ?), 0)"
         " + (SELECT coalesce(sum(revision), 0) FROM progress WHERE ticket IN (?, ''))",
-        [ticket],
+        [ticket, ticket],
     ).fetchone()
     return int(row[0])

@@ -18,6 +18,7 @@ class Judging:
     """A host whose submission has another state at each look."""
 
     stopping = False
+    waiting = 0
 
     def __init__(self, views: list[SubmissionView]) -> None:
         self._views = views
