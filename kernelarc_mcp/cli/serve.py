@@ -149,7 +149,7 @@ def serve(
         )
 
     try:
-        anyio.run(run)
+        anyio.run(run, backend_options={"use_uvloop": True})
     except CannotListen as error:
         raise UserError(f"--http: {error}") from None
 

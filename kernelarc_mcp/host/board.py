@@ -42,7 +42,7 @@ def board(campaign: Campaign, agent: str = "", first_row: int = 1, first_agent: 
                 " what it connects to."
             )
         calibration = campaign_calibration(state, now)
-        changing = {"calibration": calibration, "next_step": step}
+        changing: dict[str, object] = {"calibration": calibration, "next_step": step}
         # All that the hour may change beside the rows: no other, no other page.
         written = "" if calibration is None else calibration.model_dump_json()
         key = ("board", agent, first_row, first_agent, step, written)

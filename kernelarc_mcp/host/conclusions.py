@@ -1,5 +1,6 @@
 """Reading and writing the shared memory: the host adds what it measured to what an agent says."""
 
+from functools import lru_cache
 from typing import Literal
 
 from kernelarc_guard.reasons import Verdict
@@ -18,6 +19,8 @@ from kernelarc_memory.conclusion import check, text_digest
 MAX_LIMIT = 200
 ROOM = 9_300
 """Characters for the conclusions of one answer: some clients cut from 10,000 on, in the middle."""
+_KNOWN = 512
+"""Conclusions that are kept as they are shown."""
 _KINDS: dict[str, Literal["win", "trap"]] = {"win": "win", "trap": "trap"}
 _VERDICTS: dict[str, Verdict] = {v: v for v in ("REJECT", "KEEP", "ACCEPT", "REVERT")}
 
@@ -130,13 +133,20 @@ def _fitting(views: list[ConclusionView]) -> list[ConclusionView]:
     """Return the first of the views, as many as there is room for, at least one."""
     room = ROOM
     for count, view in enumerate(views):
-        room -= len(view.model_dump_json()) + 1
+        room -= _length(view) + 1
         if room < 0:
             return views[: max(1, count)]
     return views
 
 
+@lru_cache(maxsize=_KNOWN)
+def _length(view: ConclusionView) -> int:
+    return len(view.model_dump_json())
+
+
+@lru_cache(maxsize=_KNOWN)
 def _view(stored: Stored) -> ConclusionView:
+    """Return a conclusion as it is shown; the same object for the same conclusion, as readers come often."""
     proof = stored.first
     return ConclusionView(
         id=stored.id,
