@@ -1,23 +1,22 @@
 """What the page shows: where a campaign stands, in one document of bounded size."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Self
 
 from kernelarc_guard.model import Model
-from kernelarc_guard.words import axes_in_words
 from kernelarc_mcp.cost.report import CostReport, cost_report
 from kernelarc_mcp.cost.told import ToldSoFar
 from kernelarc_mcp.dashboard.curve import Curve, Progress
 from kernelarc_mcp.dashboard.gauges import Gauges
+from kernelarc_mcp.dashboard.problem import ProblemLines, Timed, WorkloadBar, problem_in_words
 from kernelarc_mcp.dashboard.stream import StreamPage, stream_page
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view
 from kernelarc_mcp.host.campaign import Campaign
-from kernelarc_mcp.host.conclusions import read_memory
+from kernelarc_mcp.host.conclusions import shown_conclusions
 from kernelarc_mcp.host.credit import lens_credit
 from kernelarc_mcp.host.election import holder_of
-from kernelarc_mcp.host.onlookers import ONLOOKER
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.lens_views import LensCreditView
@@ -40,14 +39,6 @@ MOST_DOTS: Final = 200
 """Of the roofline; its table has them too."""
 
 
-class WorkloadBar(Model):
-    """One workload of the record, beside the seed; microseconds."""
-
-    name: str
-    record_us: float | None
-    seed_us: float | None
-
-
 class Glance(Model):
     """Everything the page shows."""
 
@@ -56,6 +47,7 @@ class Glance(Model):
     now: str
     campaign: str
     problem: str
+    about: ProblemLines
     device: str
     machine: str
     created_at: str
@@ -73,6 +65,7 @@ class Glance(Model):
     records: list[RecordReport]
     """The newest, newest first."""
     records_in_all: int
+    records_withdrawn: int
     agents: list[AgentReport]
     lenses: list[LensCreditView]
     baselines: list[BaselineReport]
@@ -97,6 +90,7 @@ class Followed:
 
     progress: Progress
     told: ToldSoFar
+    timed: Timed = field(default_factory=Timed)
 
     @classmethod
     def of(cls, campaign: Campaign) -> Self:
@@ -109,7 +103,7 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
     curve = followed.progress.look(state)
     roofline = _roofline(campaign, state)
     settings = state.campaign.settings
-    memory = read_memory(campaign, ONLOOKER, CONCLUSIONS)
+    conclusions, stored = shown_conclusions(campaign, CONCLUSIONS)
     verdicts: Counter[str] = Counter()
     for agent in state.agents.values():
         verdicts.update({str(verdict): count for verdict, count in agent.verdicts.items()})
@@ -118,6 +112,7 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
         now=datetime.now(UTC).isoformat(timespec="seconds"),
         campaign=settings.name,
         problem=settings.problem,
+        about=problem_in_words(campaign, state),
         device=settings.device,
         machine=state.calibration_machine,
         created_at=state.created_at,
@@ -133,6 +128,7 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
         record=record_report(state.record),
         records=[record_report(step) for step in state.records[: -RECORDS - 1 : -1]],
         records_in_all=len(state.records),
+        records_withdrawn=len(state.withdrawn),
         agents=[agent_report(state, agent) for agent in state.agents.values()],
         lenses=lens_credit(state),
         baselines=baseline_reports(state),
@@ -145,9 +141,9 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
         curve=curve,
         roofline=roofline,
         costs=cost_report(state, followed.told.look(state.seq), campaign.folder),
-        workloads=_workloads(campaign, state),
-        conclusions=memory.conclusions,
-        conclusions_stored=memory.stored,
+        workloads=followed.timed.bars(campaign, state, roofline.least_us),
+        conclusions=conclusions,
+        conclusions_stored=stored,
     )
 
 
@@ -168,15 +164,3 @@ def _roofline(campaign: Campaign, state: CampaignState) -> RooflineView:
     view = roofline_view(campaign, state)
     dots = thinned(view.dots, MOST_DOTS, lambda dot: dot.bytes_per_second)
     return view.model_copy(update={"dots": dots})
-
-
-def _workloads(campaign: Campaign, state: CampaignState) -> list[WorkloadBar]:
-    seed, record = state.records[0].microseconds, state.record.microseconds
-    return [
-        WorkloadBar(
-            name=axes_in_words(workload.axes, workload.uuid),
-            record_us=record.get(workload.uuid),
-            seed_us=seed.get(workload.uuid),
-        )
-        for workload in campaign.problem.workloads
-    ]

@@ -19,9 +19,9 @@ def campaign_times(campaign: Campaign, submission: str = "") -> Times:
     """
     with campaign.journal.reading() as state:
         ticket = submission or state.record.ticket
-        reference = _reference_over_seed(campaign, state)
         if ticket == SEED:
-            return _of_seed(campaign, state, reference)
+            return _of_seed(campaign, state)
+        reference = _reference_over_seed(campaign, state)
         if ticket not in state.attempts:
             raise BadRequest(f"there is no submission {ticket[:40]!r} in this campaign")
         against = state.attempts[ticket].against
@@ -53,10 +53,11 @@ def campaign_times(campaign: Campaign, submission: str = "") -> Times:
     )
 
 
-def _of_seed(campaign: Campaign, state: CampaignState, reference: dict[str, float]) -> Times:
+def _of_seed(campaign: Campaign, state: CampaignState) -> Times:
     times = state.records[0].microseconds
     if not times:
         raise BadRequest("the seed is the record, and it was not timed yet")
+    reference = _reference_over_seed(campaign, state)
     return Times(
         solution=SEED,
         record=SEED,

@@ -47,15 +47,24 @@ function dashed(lines) {
       label: { formatter: text, position: vertical ? "start" : "insideEndTop", color: ink() } })) };
 }
 
+// Round ends of an axis with room for all values.
+function ends(values) {
+  const low = Math.min(...values), high = Math.max(...values), step = 10 ** Math.floor(Math.log10(Math.max(high - low, 0.01)));
+  const bound = (value, round) => +(round(value / step) * step).toPrecision(6);
+  return { min: bound(low - step / 10, Math.floor), max: bound(high + step / 10, Math.ceil) };
+}
+
 function progressChart(id, glance, key, name) {
   const at = key === "judged" ? 0 : 1;
   const curve = glance.curve;
   const end = [curve.judged, curve.device_seconds][at];
-  const line = curve.steps.map((step) => [step[at], step[2]]);
+  // Where a long search changed its record only at its beginning, that is drawn wide.
+  const early = at === 0 && curve.judged > 200 && curve.steps[curve.steps.length - 1][0] < curve.judged / 10;
+  const along = (value) => (early ? Math.max(1, value) : value);
+  const line = curve.steps.map((step) => [along(step[at]), step[2]]);
   line.push([end, line[line.length - 1][1]]);
   const rivals = glance.baselines.filter((one) => one.speedup != null);
   const heights = [...line.map((point) => point[1]), ...curve.confirmed.map((point) => point.over_seed), ...rivals.map((one) => one.speedup)];
-  const low = Math.min(...heights), high = Math.max(...heights), step = 10 ** Math.floor(Math.log10(Math.max(high - low, 0.01)));
   const withdrawn = new Set(glance.records.filter((one) => one.withdrawn).map((one) => one.submission));
   const agents = glance.agents.map((one) => one.agent);
   const series = [{ name: "proven record", type: "line", step: "end", symbol: "none", lineStyle: { width: 2, color: grey() },
@@ -67,28 +76,37 @@ function progressChart(id, glance, key, name) {
     const colour = agentColour(agents, agent);
     series.push({ name: agent, type: "scatter", itemStyle: filled(colour), labelLayout: { hideOverlap: true }, data: own.map((point) => {
       const kept = point.verdict === "KEEP" && !withdrawn.has(point.submission);
-      return { value: [point[key], +point.over_seed.toFixed(4)], name: `${point.submission} ${point.verdict}`, symbol: "circle", symbolSize: kept ? 10 : 6,
+      return { value: [along(point[key]), +point.over_seed.toFixed(4)], name: `${point.submission} ${point.verdict}`, symbol: "circle", symbolSize: kept ? 10 : 6,
         itemStyle: kept ? filled(colour) : hollow(colour), label: kept ? labelled(point.submission, [13, 9]) : { show: false } };
     }) });
   }
-  const bound = (value, round) => +(round(value / step) * step).toPrecision(6);
-  show(id, { xAxis: axis(name, key === "judged" ? { minInterval: 1 } : {}), series,
-    yAxis: { type: "value", name: "times the seed", min: bound(low - step / 10, Math.floor), max: bound(high + step / 10, Math.ceil) } });
+  const xAxis = early ? axis(`${name} (logarithmic)`, { type: "log", min: 1, max: end }) : axis(name, key === "judged" ? { minInterval: 1 } : {});
+  show(id, { xAxis, series, yAxis: { type: "value", name: "times the seed", ...ends(heights) } });
 }
 
+// A bar from 1, where the seed is, to each ratio, with its interval as a line.
 function workloadChart(glance) {
-  const rows = byWorkload(glance), ratios = rows.map((row) => +row.ratio.toPrecision(4));
-  const low = Math.min(...ratios), high = Math.max(...ratios), wide = high / low > 5;
-  const power = (value, round) => 2 ** round(Math.log2(value));
-  const scale = wide ? { type: "log", logBase: 2, min: Math.min(1, power(low, Math.floor)), max: +(Math.max(1, high) * 1.2).toPrecision(3), axisLabel: { showMaxLabel: false } } : { type: "value", min: 0 };
-  const each = rows.length > 12 ? 1.75 : 3;
+  const rows = byWorkload(glance), values = [1, ...rows.flatMap((row) => [row.lower, row.ratio, row.upper])];
+  const low = Math.min(...values), high = Math.max(...values), wide = high / low > 5;
+  const scale = wide ? { type: "log", logBase: 2, min: 2 ** Math.floor(Math.log2(low)), max: +(high * 1.2).toPrecision(3), axisLabel: { showMaxLabel: false } } : ends(values);
+  const each = rows.length > 12 ? 1.75 : 3, thick = rows.length > 12 ? 12 : 20, colour = palette()[0];
+  const bar = (params, api) => {
+    const place = api.value(0), at = (value) => api.coord([value, place]), [ratio, lower, upper] = [1, 2, 3].map((index) => api.value(index));
+    const [from, y] = at(1), to = at(ratio)[0], left = at(lower)[0], right = at(upper)[0];
+    const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: ink(), lineWidth: 1.5 } });
+    const behind = ratio < 1 ? Math.min(to, left) - 6 : Math.max(to, right) + 6;
+    return { type: "group", children: [
+      { type: "rect", shape: { x: Math.min(from, to), y: y - thick / 2, width: Math.abs(to - from), height: thick }, style: { fill: colour } },
+      ...(right - left > 1 ? [line(left, y, right, y), line(left, y - 4, left, y + 4), line(right, y - 4, right, y + 4)] : []),
+      { type: "text", style: { text: factor(ratio), x: behind, y, fill: ink(), font: "12px sans-serif", align: ratio < 1 ? "right" : "left", verticalAlign: "middle" } }] };
+  };
   show("workloads", { legend: { show: false }, grid: { left: 10, right: 70, top: 30, bottom: 35, containLabel: true },
-    xAxis: axis(`record, times the seed${wide ? " (logarithmic)" : ""}`, scale),
+    xAxis: axis(`record, times the seed${wide ? " (logarithmic)" : ""}; lines: 95 % intervals`, scale),
     yAxis: { type: "category", inverse: true, data: rows.map((row) => row.name), axisTick: { show: false } },
-    series: [{ name: "record over the seed", type: "bar", barMaxWidth: 26, itemStyle: { color: palette()[0] },
-      data: ratios.map((ratio) => (wide && ratio < 1 ? { value: ratio, label: { position: "left" } } : ratio)),
-      label: { show: true, position: "right", color: ink(), formatter: (point) => factor(point.value) },
-      markLine: dashed([{ at: 1, text: "seed", vertical: true }]) }] }, Math.max(1, rows.length) * each + 5);
+    series: [{ name: "record over the seed", type: "custom", renderItem: bar, encode: { x: [1, 2, 3], y: 0 }, clip: false,
+      data: rows.map((row, index) => ({ value: [index, row.ratio, row.lower, row.upper], name: `${row.name}: ${factor(row.ratio)} (${factor(row.lower)} to ${factor(row.upper)})` })),
+      tooltip: { formatter: (point) => point.name } },
+    { type: "scatter", silent: true, symbolSize: 0, data: rows.length ? [[1, 0]] : [], markLine: dashed([{ at: 1, text: "seed", vertical: true }]) }] }, Math.max(1, rows.length) * each + 5);
 }
 
 // A lane for each agent, attempts from left to right, an arrow from what each stood on.
@@ -153,7 +171,7 @@ function rooflineChart(glance) {
     xAxis = axis("operations per byte", { type: "log", min: low, max: high, axisLabel: { formatter: (at) => number(at, 2) } });
     yAxis = { type: "log", name: "GFLOP/s" };
   } else {
-    const last = Math.max(1, glance.attempts_used), rates = dots.map((dot) => dot.bytes_per_second);
+    const newest = Math.max(1, ...dots.map((dot) => dot.at_attempt)), last = newest + Math.max(1, Math.round(newest / 20)), rates = dots.map((dot) => dot.bytes_per_second);
     const wide = view.memory && view.memory / Math.min(...rates) > 50;
     if (view.memory) roof(`what the memory allows: ${whole(view.memory / 1e9)} GB/s`, [[0, giga(view.memory)], [last, giga(view.memory)]], false);
     xAxis = axis("attempt", { min: 0, max: last, minInterval: 1 });

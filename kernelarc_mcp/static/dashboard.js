@@ -49,6 +49,8 @@ function showAll(glance) {
   document.title = `${times(glance.record.speedup)} ${glance.campaign}`;
   showState(glance);
   showAlarms(glance);
+  say("about", glance.about.said);
+  facts("problem", glance.about.facts);
   showSections(glance);
   showRecord(glance);
   showTrust(glance);

@@ -34,9 +34,14 @@ function showAlarms(glance) {
   place.replaceChildren(...found.map((one) => element("p", one)));
 }
 
+// Of a record over the seed, pair by pair; before the first KEEP there is nothing to compare.
 function byWorkload(glance) {
-  const known = glance.workloads.filter((row) => row.seed_us && row.record_us);
-  return known.map((row) => ({ name: row.name, ratio: row.seed_us / row.record_us }));
+  if (glance.record.agent == null) return [];
+  const known = glance.workloads.filter((row) => row.over_seed || (row.seed_us && row.record_us));
+  return known.map((row) => {
+    const ratio = row.over_seed ? row.over_seed.ratio : row.seed_us / row.record_us;
+    return { name: row.name, ratio, lower: row.over_seed ? row.over_seed.lower : ratio, upper: row.over_seed ? row.over_seed.upper : ratio };
+  });
 }
 
 function headline(glance) {
@@ -61,23 +66,30 @@ function showRecord(glance) {
   $("headline").textContent = headline(glance);
   $("rival").textContent = bestLine(glance);
   const chips = [`${glance.attempts - glance.attempts_used} of ${glance.attempts} attempts left`, `${glance.queued} queued`];
-  if (glance.judging.length) chips.push(`${glance.judging.length} being judged`);
+  if (glance.judging.length) chips.push(`${glance.judging.length} ${glance.served ? "being judged" : "cut off while being judged"}`);
   const made = chips.map((text) => element("li", text));
-  for (const one of VERDICTS) made.push(element("li", `${glance.verdicts[one] || 0} ${one}`, one, MEANS[one]));
+  const fallen = glance.records_withdrawn;
+  for (const one of VERDICTS) {
+    const also = one === "KEEP" && fallen ? `, ${fallen} of them withdrawn` : "";
+    made.push(element("li", `${glance.verdicts[one] || 0} ${one}${also}`, one, MEANS[one]));
+  }
   made.push(element("li", `${counted(glance.drafts_forced, "draft")} forced`), element("li", `${whole(glance.device_seconds)} s on the device`));
   $("budget").replaceChildren(...made);
   const waits = !glance.served && glance.queued + glance.judging.length;
-  list("activity", waits ? [] : glance.activity);
-  $("hollow").hidden = !glance.curve.confirmed.some((point) => point.verdict !== "KEEP") && !glance.records.some((one) => one.withdrawn);
-  $("hollow").textContent = `Hollow: measured, not proven${glance.records.some((one) => one.withdrawn) ? ", or withdrawn" : ""}.`;
+  const first = "Nothing was submitted yet: `kernelarc-mcp serve DIR` lets agents in and judges, `kernelarc-mcp connect DIR` says how a client joins.";
+  if (!glance.attempts_used && !glance.served) list("activity", [first]);
+  else list("activity", waits ? [] : glance.activity);
+  const some = glance.curve.confirmed_in_all, proven = glance.verdicts.KEEP || 0;
+  $("hollow").hidden = !some || (some === proven && !fallen);
+  $("hollow").textContent = `Drawn are candidates that came to a confirmation. Hollow: no record (its gain not proven, or a workload slower)${fallen ? ", or withdrawn" : ""}.`;
 }
 
 function showStream(page, newest) {
   const heads = [["submission"], ["agent"], ["verdict"], ["reason"], ["over the record then", "n", "Its speed over the record that it was compared with"],
-    ["against", "", "The record then"], ["stood on", "", "The branch its agent had"], ["lens"], [`settled (${zone()})`], ["summary"]];
+    ["summary"], ["lens"], ["against", "", "The record then"], ["stood on", "", "The branch its agent had"], [`settled (${zone()})`]];
   table("stream", heads, page.rows.map((row) => ({ cls: row.verdict === "KEEP" ? "kept" : "", cells: [
     row.submission + (row.draft ? " (draft)" : ""), row.agent, [row.verdict || row.state, row.verdict, MEANS[row.verdict]],
-    [row.reason, "", row.says], times(row.speedup), row.against, row.parent, row.lens, moment(row.settled_at, true), [row.summary, "wide"]] })));
+    [row.reason, "", row.says], times(row.speedup), [row.summary, "wide"], row.lens, row.against, row.parent, moment(row.settled_at, true)] })));
   const numbers = page.rows.map((row) => row.number);
   $("where").textContent = numbers.length ? `Newest settled first. Attempts ${Math.min(...numbers)} to ${Math.max(...numbers)} of ${page.attempts}.` : "";
   $("older").disabled = page.older == null;
@@ -94,16 +106,15 @@ function drafts(one) {
 
 function showAgents(glance) {
   const costs = new Map(glance.costs.agents.map((row) => [row.agent, row]));
-  const heads = [["agent"], ["lens", "", "The way of thinking it was given"], ["attempts", "n"], ["left", "n"],
-    ["r", "n", "ACCEPTs and REVERTs since its last KEEP or draft"], ["drafts", "", "Made of those that were forced"],
-    ["branch", "", "What it explores from: its last KEEP or ACCEPT"], ...VERDICTS.map((one) => [one, "n", MEANS[one]]),
-    ["best, over the seed", "n"], ["model"], ["tokens", "n"], ["cost", "n"]];
+  const heads = [["agent"], ["over the seed", "n", "Its best record, measured beside the seed"], ...VERDICTS.map((one) => [one, "n", MEANS[one]]), ["attempts", "n"], ["left", "n"],
+    ["lens", "", "The way of thinking it was given"], ["r", "n", "ACCEPTs and REVERTs since its last KEEP or draft"],
+    ["drafts", "", "Made of those that were forced"], ["branch", "", "What it explores from: its last KEEP or ACCEPT"], ["model"], ["tokens", "n"], ["cost", "n"]];
   const rows = glance.agents.map((one) => {
     const cost = costs.get(one.agent);
-    return [one.agent, one.lens, one.attempts_used, one.attempts_left, one.r, drafts(one), one.branch,
-      ...VERDICTS.map((verdict) => one.verdicts[verdict] || 0), one.best == null ? UNKNOWN : times(one.best), cost.models.join(", ") || UNKNOWN, told(cost.tokens), told(cost.usd)];
+    return [one.agent, one.best == null ? UNKNOWN : times(one.best), ...VERDICTS.map((verdict) => one.verdicts[verdict] || 0), one.attempts_used,
+      one.attempts_left, one.lens, one.r, drafts(one), one.branch, cost.models.join(", ") || UNKNOWN, told(cost.tokens), told(cost.usd)];
   });
-  table("agents", ...withoutUnknown(heads, rows, 11));
+  table("agents", ...withoutUnknown(heads, rows, 1));
 }
 
 const told = (words) => (words === "unknown" ? UNKNOWN : words);
@@ -124,7 +135,7 @@ function showCosts(costs) {
 }
 
 function boardRow(one) {
-  return { speedup: one.speedup, cls: one.agent && !one.withdrawn ? "kept" : "", cells: [one.submission + (one.withdrawn ? ` (${one.withdrawn})` : ""), one.agent || "",
+  return { speedup: one.speedup, cls: one.agent && !one.withdrawn ? "kept" : "", cells: [one.submission + (one.withdrawn ? ` (withdrawn: ${one.withdrawn})` : ""), one.agent || "",
     times(one.speedup), spread(one.over_seed), times(one.gain), times(one.lower), one.at_attempt] };
 }
 
@@ -135,12 +146,15 @@ function showBoard(glance) {
   }
   lines.sort((a, b) => (b.speedup || 0) - (a.speedup || 0));
   table("board", [["record"], ["agent"], ["over the seed", "n"], ["95 % interval"], ["over the record before", "n"], ["proven above", "n", "Lower bound of the gain over the record before"], ["attempt", "n"]], lines);
+  $("board-place").classList.toggle("tall", lines.length > 12);
   $("records").textContent = glance.records_in_all > glance.records.length ? `The newest ${glance.records.length} of ${glance.records_in_all} records.` : "";
-  const ratio = (row) => (row.seed_us && row.record_us ? factor(row.seed_us / row.record_us) : UNKNOWN);
+  const ratios = new Map(byWorkload(glance).map((one) => [one.name, one.ratio]));
   const timed = glance.workloads.some((row) => row.record_us || row.seed_us);
   $("times-place").hidden = !timed;
-  table("times", [["workload"], ["record, µs", "n"], ["seed, µs", "n"], ["over the seed", "n"]],
-    glance.workloads.map((row) => [row.name, number(row.record_us, 3), number(row.seed_us, 3), ratio(row)]));
+  const heads = [["workload"], ["record, µs", "n"], ["seed, µs", "n"], ["over the seed", "n", "Mean of its pairs"], ["95 % interval"],
+    ["at least, µs", "n", "What the device's rates allow"], ["of its bound", "n"]];
+  table("times", ...withoutUnknown(heads, glance.workloads.map((row) => [row.name, number(row.record_us, 4), number(row.seed_us, 4), times(ratios.get(row.name)),
+    spread(row.over_seed), number(row.least_us, 4), row.least_us && row.record_us ? `${number((100 * row.least_us) / row.record_us, 3)} %` : UNKNOWN]), 3));
 }
 
 function showRoofline(view) {
@@ -162,8 +176,9 @@ function roofWords(view) {
 }
 
 function showLenses(glance) {
-  table("lenses", [["lens"], ["agents now"], ["attempts", "n"], ["KEEPs", "n"], ["device, s", "n"]],
-    glance.lenses.map((one) => [one.lens, one.agents.join(", "), one.attempts, one.keeps, whole(one.device_seconds)]));
+  table("lenses", [["lens"], ["agents now"], ["attempts", "n"], ["KEEPs", "n", "That stand"], ["its KEEPs together", "n"], ["each attempt", "n", "The same for one attempt, by the geometric mean"], ["device, s", "n"]],
+    glance.lenses.map((one) => [one.lens, one.agents.join(", "), one.attempts, one.keeps, one.keeps ? times(1 + one.gain_percent / 100) : "",
+      one.keeps ? `${(1 + one.gain_per_attempt / 100).toFixed(4)}x` : "", whole(one.device_seconds)]));
 }
 
 // Sections that have nothing to say yet are not there.

@@ -60,8 +60,12 @@ function showTrust(glance) {
     : [["GPU", `${noise && noise.toolchain.GPU ? noise.toolchain.GPU : "name not recorded"} (\`${glance.device}\`)`]];
   const host = glance.machine ? [["Host", glance.machine]] : [];
   const tools = noise ? Object.entries(noise.toolchain).filter(([name]) => name !== "GPU").map(([name, version]) => `${name} ${version}`).join(", ") : "";
-  facts("device", [...place, ...host, ...gaugeRows(glance.gauges), ...noiseRows(noise, glance.canaries),
-    ...bestRows(noise && noise.rulers), ...(tools ? [["Measured with", tools]] : []), ...(noise && noise.note ? [["Note", noise.note]] : [])]);
+  const [sound, ...more] = noiseRows(noise, glance.canaries);
+  const least = more.filter(([name]) => name === "Smallest gain"), rest = more.filter(([name]) => name !== "Smallest gain");
+  facts("device", [...place, ...host, sound, ...least]);
+  const further = [...gaugeRows(glance.gauges), ...rest, ...bestRows(noise && noise.rulers), ...(tools ? [["Measured with", tools]] : []), ...(noise && noise.note ? [["Note", noise.note]] : [])];
+  facts("device-more", further);
+  $("device-more-place").hidden = !further.length;
 }
 
 // Lines that a client wrote for itself are not for people.
@@ -87,5 +91,5 @@ function showMemory(glance) {
   $("more").replaceChildren(...rest.map(conclusion));
   $("more-memory").hidden = !rest.length;
   $("more-count").textContent = `${rest.length} more`;
-  $("stored").textContent = `${glance.conclusions.length} of ${counted(glance.conclusions_stored, "conclusion")}, wins first, as the retention shows them.`;
+  $("stored").textContent = `${glance.conclusions.length} of ${counted(glance.conclusions_stored, "conclusion")}, wins first: those that agents are shown.`;
 }

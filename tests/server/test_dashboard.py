@@ -1,6 +1,7 @@
 """The dashboard's addresses on a real server: files for everybody, data for whoever has a token."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,6 +117,10 @@ def test_a_glance_tells_verdicts_records_and_what_each_stood_on(tmp_path: Path) 
     with campaign.journal.reading() as state:
         first = glance(campaign, state, followed)
     with opened(folder) as host:
+        for number in range(12):
+            host.conclude(
+                "ada", kind="win", summary=f"loads {number}", lesson="x" * 1200, evidence="s001"
+            )
         host.submit("ada", source=planned(3, "gain:12"))
         host.submit("bob", source=planned(4, "gain:15"))
     judge_all(folder, guard)
@@ -131,6 +136,19 @@ def test_a_glance_tells_verdicts_records_and_what_each_stood_on(tmp_path: Path) 
     assert first.costs.total.usd == "unknown" and first.costs.total.keeps == 1
     assert first.curve.steps == [(0, 0.0, 1.0), (1, first.curve.steps[1][1], first.record.speedup)]
     assert [bar.name for bar in first.workloads] == ["n=8", "n=9"]
+    assert first.about.said.endswith("(elementwise; float32; 2 workloads).")
+    assert ("Seed (the speedups are over it)", first.about.facts[5][1]) == first.about.facts[5]
+    # The record's time and the seed's are of one comparison, whatever stood between them.
+    for shown in (first, second):
+        ratios = [bar.over_seed.ratio for bar in shown.workloads if bar.over_seed is not None]
+        assert math.prod(ratio**0.5 for ratio in ratios) == pytest.approx(shown.record.speedup)
+        for bar, ratio in zip(shown.workloads, ratios, strict=True):
+            assert bar.record_us is not None and bar.seed_us is not None
+            assert bar.seed_us / bar.record_us == pytest.approx(ratio, rel=0.01)
+    assert len(second.conclusions) == second.conclusions_stored == 12, (
+        "none is left out for its length"
+    )
+    assert second.records_withdrawn == sum(bool(one.withdrawn) for one in second.records)
     # Followed or read from the beginning, also over a record that was withdrawn.
     assert second.curve == anew.curve and second.curve.judged == 4
     assert any(one.withdrawn for one in second.records)
