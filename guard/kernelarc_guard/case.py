@@ -15,7 +15,7 @@ from kernelarc_guard.backend import Backend
 from kernelarc_guard.bench import Bench, Contestant, run_pair
 from kernelarc_guard.calibrating import measure
 from kernelarc_guard.contestants import Contestants
-from kernelarc_guard.cores import PinnedAway
+from kernelarc_guard.cores import PinnedAway, ahead_cores
 from kernelarc_guard.correctness import check_workloads, smoke
 from kernelarc_guard.decide import Calibration, Decision
 from kernelarc_guard.faults import CandidateFault, Refused, SolutionFault
@@ -125,7 +125,7 @@ class Case:
         record = self._contestants.arms["record"]
         bench = self._bench()
         starts: list[Callable[[], Nursery]] = [self._nurseries.current]
-        starts += [self._nurseries.renew] * (request.nurseries - 1)
+        starts += [self._renewed] * (request.nurseries - 1)
         self._nurseries.settle()
         with self._report.stage("timing"), PinnedAway(bench.drawer.threads):
             self._report.calibration = self._calibrate(
@@ -170,7 +170,7 @@ class Case:
         report = self._report
         candidate, record = self._contestants.arms["candidate"], self._contestants.arms["record"]
         anchor = self._contestants.arms.get("anchor")
-        bench, nursery = self._bench(), self._nurseries.renew()
+        bench, nursery = self._bench(), self._renewed()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
             values: list[float] = []
             by_workload: list[list[float]] = []
@@ -222,7 +222,7 @@ class Case:
         candidate = replace(self._contestants.arms["candidate"], planted=request.planted)
         record = self._contestants.arms["record"]
         bench = self._bench()
-        nursery = self._nurseries.renew()
+        nursery = self._renewed()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
             for _ in range(request.pairs):
                 self._pair(bench, nursery, record, candidate, request.blocks)
@@ -313,6 +313,13 @@ class Case:
 
     def _value(self, pair: PairTimes) -> float:
         return decide.pair_value(_blocks(pair), self._request.problem.weights())
+
+    def _renewed(self) -> Nursery:
+        """Return a fresh nursery; the one after it starts beside what is timed where that is no matter."""
+        threads = self._request.problem.definition.kernelarc.threads
+        return self._nurseries.renew(
+            ahead_cores(threads) if self._backend.builds_beside else frozenset()
+        )
 
     def _bench(self) -> Bench:
         problem = self._request.problem

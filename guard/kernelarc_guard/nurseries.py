@@ -4,6 +4,7 @@ import itertools
 from contextlib import suppress
 from pathlib import Path
 
+from kernelarc_guard.cores import pinned_to
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.keeper import Nursery
 from kernelarc_guard.keepsakes import Keepsakes
@@ -65,13 +66,20 @@ class Nurseries:
         if self._spare is not None:
             self._spare.drop_ahead()
 
-    def renew(self) -> Nursery:
-        """Return a nursery that has forked nothing yet, for one confirmation."""
+    def renew(self, beside: frozenset[int] = frozenset()) -> Nursery:
+        """Return a nursery that has forked nothing yet, for one confirmation.
+
+        The next spare starts at once where there are cores `beside` what is timed, and keeps to them
+        until it forks; else `warm_spare` starts it.
+        """
         self._forget_lost_spare()
         spare, self._spare = self._spare or self._new(), None
         spare.wait_ready()
         self._current.close()
         self._current = spare
+        if beside:
+            with pinned_to(beside):
+                self._spare = self._new()
         return spare
 
     def clean(self) -> int:

@@ -25,7 +25,11 @@ def test_a_nursery_killed_while_it_imports_is_replaced(tmp_path: Path) -> None:
         kill(spare)
         with pytest.raises(Refused, match="did not start"):
             nurseries.renew()
-        assert nurseries.renew().pid not in (first, spare)
+        core = min(os.sched_getaffinity(0))
+        renewed = nurseries.renew(beside=frozenset({core})).pid
+        assert renewed not in (first, spare)
+        (early,) = nurseries.pids() - {renewed}
+        assert os.sched_getaffinity(early) == {core}, "the next one starts off what is timed"
     finally:
         nurseries.close()
 

@@ -51,8 +51,7 @@ def test_what_is_next_in_line_is_sent_to_a_busy_guard_and_nothing_is_written(
     with opened(folder) as host:
         host.submit("ada", source=planned(1, "wrong"))
         host.submit("bob", source=planned(2, "wrong"))
-        native = {"filename": "kernel.cpp", "language": "cpp", "binding": "dlpack"}
-        third = host.submit("ada", source=_NATIVE, **native)
+        third = host.submit("ada", source=_NATIVE, filename="kernel.cpp", binding="dlpack")
         judge_all(folder, guard)
         lines = (tmp_path / "ahead.jsonl").read_bytes().splitlines()
         sent = [Prepare.model_validate_json(line) for line in lines]
