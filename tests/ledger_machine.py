@@ -10,7 +10,8 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -52,6 +53,7 @@ STEPS = settings(
 )
 PLANS = ["broken", "wrong", "gain:0", "gain:-20", "gain:1", "gain:8", "fades:8", "bully:5"]
 SERVERS = 3
+LANES = 4
 SERVER = st.integers(0, SERVERS - 1)
 AGENT = st.sampled_from(["ada", "bob"])
 CACHE = "cache"
@@ -84,7 +86,7 @@ def template(pool: bool) -> Path:
     """Return a calibrated campaign to copy."""
     folder = _place() / "campaign"
     atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
-    changes = {"pool": pool, "attempts": 24, "r_draft": 2, "canary_rate": 0.25}
+    changes = {"pool": pool, "attempts": 24, "r_draft": 2, "canary_rate": 0.25, "in_flight": 2}
     make_campaign(folder, **changes, wall_seconds=DAYS * 86400.0)
     host = Host.open(folder)
     duties = Duties(host.campaign, "m", CACHE)
@@ -102,8 +104,17 @@ def _place() -> Path:
     return Path(tempfile.mkdtemp(prefix="ledger-laws-", dir=swift))
 
 
+@dataclass
+class Open:
+    """A judgement on one of the lanes."""
+
+    claim: Claim
+    screen: Result | None = None
+    stake: float | None = None
+
+
 class LedgerMachine(RuleBasedStateMachine):
-    """Clients submit, cancel and conclude through any server while one of them judges."""
+    """Clients submit, cancel and conclude through any server while one of them judges, on several lanes."""
 
     steps = 0
     """Of all machines together."""
@@ -120,9 +131,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.told: Counter[tuple[str, str, str]] = Counter()
         self.number = 0
         self.judge: Judge | None = None
-        self.claim: Claim | None = None
-        self.screen: Result | None = None
-        self.stake: float | None = None
+        self.open: list[Open] = []
+        self.duty: Callable[[], object] | None = None
+        """Stores what a duty measured, when its answer has come."""
 
     @initialize(pool=st.booleans())
     def create(self, pool: bool) -> None:
@@ -200,56 +211,79 @@ class LedgerMachine(RuleBasedStateMachine):
         if own:
             self.hosts[server].cancel(agent, own[position % len(own)])
 
-    @precondition(lambda self: self.hosts and self.claim is None)
+    @precondition(lambda self: self.hosts and len(self.open) < LANES)
     @rule()
     def take_the_next(self) -> None:
-        """What is due comes first, then one submission is claimed."""
+        """One more submission is claimed, whatever else is judged or measured meanwhile."""
+        claim = self.dispatcher().claim()
+        if claim is not None:
+            assert claim.ticket not in [one.claim.ticket for one in self.open]
+            self.open.append(Open(claim))
+
+    def dispatcher(self) -> Judge:
         if self.judge is None:
             self.judge = Judge(self.dispatching.campaign, machine_id(), 1)
             self.judge.recover()
-        self._do_duties()
-        self.claim = self.judge.claim()
-        self.screen = self.stake = None
+        return self.judge
 
-    def _do_duties(self) -> None:
-        duties = self.duties()
-        if (asked := duties.calibration()) is not None:
-            duties.calibrated(answer(asked))
-        if (suspect := duties.remeasurement()) is not None:
-            duties.remeasured(suspect[0], answer(suspect[1]), "")
-        if (unknown := duties.spread()) is not None:
-            duties.spread_measured(unknown[0], answer(unknown[1]), "")
-        if (plan := duties.canary()) is not None:
-            duties.canaried(plan, answer(plan.request), "")
-
-    @precondition(lambda self: self.claim is not None)
+    @precondition(lambda self: self.hosts and self.duty is None)
     @rule()
-    def go_on_judging(self) -> None:
-        """One step of a judgement: the screen, the stake, the confirmation."""
-        judge, claim = self.judge, self.claim
-        assert judge is not None and claim is not None
-        if self.screen is None:
-            self.screen = answer(judge.screen_request(claim, CACHE))
-            if judge.screened(claim, self.screen):
-                return
-        elif self.stake is None:
-            self.stake = judge.stake(claim)
-            return
-        else:
-            request = judge.confirm_request(claim, self.screen, self.stake, CACHE)
-            judge.confirmed(claim, answer(request))
-        self.claim = None
+    def begin_a_duty(self) -> None:
+        """What is due is measured on a lane while others go on; its answer comes later."""
+        self.dispatcher()
+        duties = self.duties()
+        if (suspect := duties.remeasurement()) is not None:
+            record, found = suspect[0], answer(suspect[1])
+            self.duty = lambda: duties.remeasured(record, found, "")
+        elif (unknown := duties.spread()) is not None:
+            record, found = unknown[0], answer(unknown[1])
+            self.duty = lambda: duties.spread_measured(record, found, "")
+        elif (plan := duties.canary()) is not None:
+            canary, found = plan, answer(plan.request)
+            self.duty = lambda: duties.canaried(canary, found, "")
 
-    @precondition(lambda self: self.claim is not None)
+    @precondition(lambda self: self.duty is not None)
+    @rule()
+    def finish_the_duty(self) -> None:
+        assert self.duty is not None
+        self.duty()
+        self.duty = None
+
+    @precondition(lambda self: self.open)
+    @rule(lane=st.integers(0, 9))
+    def go_on_judging(self, lane: int) -> None:
+        """One step of one of the judgements: the screen, the stake, the confirmation."""
+        judge, one = self.dispatcher(), self.open[lane % len(self.open)]
+        if one.screen is None:
+            one.screen = answer(judge.screen_request(one.claim, CACHE))
+            if judge.screened(one.claim, one.screen):
+                return
+        elif one.stake is None:
+            one.stake = judge.stake(one.claim)
+            if one.stake is not None:
+                return
+        else:
+            request = judge.confirm_request(one.claim, one.screen, one.stake, CACHE)
+            judge.confirmed(one.claim, answer(request))
+        self.open.remove(one)
+
+    @precondition(lambda self: self.open)
     @rule(
+        lane=st.integers(0, 9),
         cause=st.sampled_from(
-            ["guard_died", "guard_refused", "record_failed", "builder_lost", "stopped"]
-        )
+            [
+                *("guard_died", "guard_refused", "record_failed", "builder_lost"),
+                *("device_lost", "stopped"),
+            ]
+        ),
     )
-    def lose_the_guard(self, cause: str) -> None:
-        assert self.judge is not None and self.claim is not None
-        self.judge.interrupted(self.claim, cause, "")  # type: ignore[arg-type]
-        self.claim = None
+    def lose_the_guard(self, lane: int, cause: str) -> None:
+        one = self.open.pop(lane % len(self.open))
+        self.dispatcher().interrupted(one.claim, cause, "")  # type: ignore[arg-type]
+
+    def leave(self) -> None:
+        """Forget what a dispatcher knew that is none any more."""
+        self.judge, self.duty, self.open = None, None, []
 
     @precondition(lambda self: self.hosts)
     @rule(server=SERVER)
@@ -258,14 +292,14 @@ class LedgerMachine(RuleBasedStateMachine):
         self.hosts[server].close()
         self.hosts[server] = Host.open(self.folder, self.clock)
         if server == 0:
-            self.judge = self.claim = None
+            self.leave()
 
     @precondition(lambda self: self.hosts)
     @rule()
     def hand_over(self) -> None:
         """Another server becomes the dispatcher, whatever the last one was doing."""
         self.hosts.append(self.hosts.pop(0))
-        self.judge = self.claim = None
+        self.leave()
 
     @rule(days=st.sampled_from([-400.0, -40.0, -0.5, 0.1, 3.0, 40.0]))
     def set_the_clock(self, days: float) -> None:
@@ -359,14 +393,17 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def _finish(self) -> None:
         """Judge the rest on a sound clock: every accepted submission ends in exactly one verdict."""
-        self.judge = self.claim = None
-        for _ in range(1000):
-            if self.claim is not None:
-                self.go_on_judging()
+        self.leave()
+        for lane in range(1000):
+            self.take_the_next()
+            if self.duty is None:
+                self.begin_a_duty()
             else:
-                self.take_the_next()
-                if self.claim is None:
-                    break
+                self.finish_the_duty()
+            if self.open:
+                self.go_on_judging(lane)
+            elif self.duty is None and (self.look().quarantined or not self.look().queue()):
+                break
         state = self.look()
         assert {a.state for a in state.attempts.values()} <= {"done"} or state.quarantined
         self.read(0, "ada")

@@ -16,6 +16,7 @@ from kernelarc_mcp.host.events import (
     Drafting,
     Event,
     Interrupted,
+    Judging,
     Remeasured,
     Settled,
     Staked,
@@ -63,6 +64,9 @@ class Laws:
         self._left = 0.0
         self._out: dict[str, float] = {}
         """Ticket -> the stake that is out."""
+        self._open: dict[str, tuple[str, str]] = {}
+        """Ticket that is judged -> its agent and the record it is compared with."""
+        self._in_flight = 1
         self._attempts = 0
         self._money: float | None = None
         self._pool = False
@@ -79,6 +83,7 @@ class Laws:
                 self._attempts = body.settings.attempts
                 self._money, self._pool = body.settings.money, body.settings.pool
                 self._agents = len(body.settings.agents)
+                self._in_flight = body.settings.in_flight
             case AgentAdded():
                 self._attempts += body.attempts or 0
                 self._agents += 1
@@ -88,10 +93,17 @@ class Laws:
                 self._submitted(event, body)
             case Drafting():
                 self._own[agent].episode = body.episode
+            case Judging():
+                self._demand(event, ticket not in self._open, "claimed twice")
+                self._open[ticket] = (agent, body.against)
+                many = sum(whose == agent for whose, _ in self._open.values())
+                self._demand(event, many <= self._in_flight, f"{many} of one agent are judged")
             case Staked():
+                self._compared_with_the_record(event)
                 self._left -= body.amount
                 self._out[ticket] = body.amount
             case Interrupted():
+                self._open.pop(ticket, None)
                 staked = self._out.pop(ticket, 0.0)
                 if body.cause in _RETURNED:
                     self._left += staked
@@ -170,8 +182,10 @@ class Laws:
         self._verdicts[ticket] = body
         staked = self._out.pop(ticket, 0.0)
         if body.verdict == "KEEP":
+            self._compared_with_the_record(event)
             self._left += staked
             self._records.append(ticket)
+        self._open.pop(ticket, None)
         if body.verdict == "REJECT" or ticket not in self._submissions:
             return
         agent, episode = self._submissions[ticket]
@@ -186,6 +200,11 @@ class Laws:
             own.r, own.episode = 0, 0
         else:
             own.r += 1
+
+    def _compared_with_the_record(self, event: Event) -> None:
+        """Demand that what costs or moves something is about the record that stands."""
+        _, against = self._open.get(event.submission, ("", ""))
+        self._demand(event, against == self._records[-1], f"{against} was not the record")
 
     def _withdrawn(self, record: str) -> None:
         """Take a record out of every agent's past; whose branch it was is back at its last verdict."""

@@ -206,7 +206,7 @@ def _own_branch(state: CampaignState, agent: str) -> str:
         and attempt.verdict in ("KEEP", "ACCEPT")
         and attempt.ticket not in gone
     ]
-    return max(own, key=lambda attempt: attempt.number).ticket if own else SEED
+    return max(own, key=lambda attempt: attempt.settled_seq).ticket if own else SEED
 
 
 def _canary(state: CampaignState, event: Event, body: Canary) -> None:
