@@ -67,6 +67,10 @@ def main() -> None:
             if not answered:
                 answered = True
                 _settle()
+            else:
+                # Cycles of a judgement hold its tensors, and few objects are in them: left to itself
+                # a collection comes late, and the heap has grown around what was held.
+                gc.collect()
     finally:
         end(place)
 
