@@ -46,10 +46,12 @@ from kernelarc_mcp.host.verify import verify  # noqa: E402
 HOSTS: Final = ("one", "two", "three")
 AGENTS: Final = ("ada", "bob", "cy", "dee")
 PLANS: Final = ("wrong", "broken", "gain:-50", "gain:0.1", "gain:-50", "wrong", "gain:-3", "gain:9")
-KILLS: Final = ("actor", "actor", "node", "worker", "stand-in", "broker", "stopped actor")
+KILLS: Final = ("actor",) * 5 + ("stopped actor", "node", "worker", "stand-in", "broker")
 PAUSE: Final = 0.5
 _STOPPED_SECONDS: Final = 20.0
-_BETWEEN: Final = (3.0, 8.0)
+_BETWEEN: Final = (6.0, 14.0)
+_RECOVERY: Final = 150.0
+"""Seconds after the loss of the head that a next verdict is waited for."""
 
 
 class Chaos:
@@ -60,6 +62,8 @@ class Chaos:
         self._campaign = campaign
         self._chance = chance
         self._server: subprocess.Popen[bytes] | None = None
+        self.recoveries: list[int] = []
+        """Seconds from the loss of the head to the next verdict."""
         self.done: Counter[str] = Counter()
         self.missed: Counter[str] = Counter()
 
@@ -68,7 +72,8 @@ class Chaos:
         self._start_head()
         for name in HOSTS:
             self._start_host(name)
-        self._fleet.wait_offered(*HOSTS)
+            # One after the other: all at once is more than two cores can start in Ray's patience.
+            self._fleet.wait_offered(name)
         command = [sys.executable, "-m", "kernelarc_mcp", "serve", str(self._campaign)]
         command += ["--http", "127.0.0.1:0", "--executor", f"ray://{self._fleet.address}"]
         with (self._fleet.folder / "server.log").open("wb") as log:
@@ -184,7 +189,7 @@ def settled(host: Host) -> int:
 def account(host: Host, tickets: list[str], count: int) -> tuple[dict[str, object], list[str]]:
     """Return what the ledger tells, and what of it is wrong."""
     rows = [
-        (row.kind, json.loads(row.body), row.ticket)
+        (row.kind, json.loads(row.body), row.submission)
         for row in host.campaign.journal.ledger.rows_after(0)
     ]
     verdicts = Counter(ticket for kind, _, ticket in rows if kind == "settled")
@@ -218,11 +223,13 @@ def main() -> None:
     parser.add_argument("--heads", type=int, default=2, help="how often the head is killed")
     parser.add_argument("--seconds", type=float, default=1500.0, help="after which it has failed")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--keep", type=Path, help="a folder for the campaign and all logs")
     asked = parser.parse_args()
     chance, count = random.Random(asked.seed), asked.evaluations
     heads = [count * (n + 1) // (asked.heads + 1) for n in range(asked.heads)]
-    with tempfile.TemporaryDirectory() as folder, fleet_in(Path(folder)) as fleet:
-        campaign = Path(folder) / "campaign"
+    with tempfile.TemporaryDirectory() as own, fleet_in(asked.keep or Path(own)) as fleet:
+        folder = fleet.folder
+        campaign = folder / "campaign"
         make_campaign(
             campaign,
             agents=list(AGENTS),
@@ -240,7 +247,7 @@ def main() -> None:
                 while (done := settled(host)) < count:
                     if time.monotonic() - began > asked.seconds:
                         break
-                    due = bool(heads) and done >= heads[0]
+                    due = bool(heads) and settled(host) >= heads[0]
                     what = "head" if due else chance.choice(KILLS)
                     heads = heads[1:] if due else heads
                     chaos.strike(what)
@@ -248,7 +255,7 @@ def main() -> None:
                         f"{time.monotonic() - began:6.0f} s  {done:4d} settled  {what}", flush=True
                     )
                     until = time.monotonic() + chance.uniform(*_BETWEEN)
-                    wait_until_settled(host, count, until)
+                    wait_until_settled(host, (heads or [count])[0], until)
                 seconds = time.monotonic() - began
             finally:
                 chaos.end()
@@ -261,6 +268,7 @@ def main() -> None:
         "evaluations": count,
         "seconds": round(seconds),
         "killed": dict(chaos.done),
+        "seconds without a verdict after the loss of the head": chaos.recoveries,
         "missed": dict(chaos.missed),
         **told,
         "wrong": wrong,
@@ -272,7 +280,7 @@ def main() -> None:
 
 
 def wait_until_settled(host: Host, count: int, until: float) -> None:
-    """Return when all are settled, or at a time."""
+    """Return when so many are settled, or at a time."""
     while time.monotonic() < until and settled(host) < count:
         time.sleep(0.2)
 

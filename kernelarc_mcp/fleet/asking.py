@@ -10,7 +10,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from kernelarc_guard.fleet_wire import Placed, subject
-from kernelarc_guard.inquiries import REPLY, Inquiry, Profiled
+from kernelarc_guard.inquiries import REPLY, Inquiry
 from kernelarc_guard.protocol import Confirm, Refusal, Request, Result, Screen
 from kernelarc_mcp.fleet.choice import Device
 from kernelarc_mcp.fleet.device import Said
@@ -193,9 +193,6 @@ class Asking:
                 self._remembered.died_on.pop(self._subject, None)
             if answer.op == "calibrate" and answer.calibration is not None:
                 self._session.learn(answer.calibration.toolchain)
-        elif isinstance(answer, Profiled) and answer.files:
-            answer = answer.model_copy(update={"files": []})
-            line = answer.model_dump_json().encode()
         self._say(line)
 
     def _refusal(self, error: str, code: str = "") -> bytes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from kernelarc_guard.inquiries import QUESTION, Counted, Inquiry, Profiled
+from kernelarc_guard.inquiries import QUESTION, Counted, Inquiry, Profiled, ProfileRequest
 from kernelarc_guard.lease import boot_id
 from kernelarc_guard.protocol import (
     DEVICE_HELD,
@@ -124,6 +124,8 @@ class DeviceActor:
     async def _ask(self, line: bytes, signs: "asyncio.Queue[Said]") -> Said:
         asked = QUESTION.validate_json(line)
         here = {"device": self._offer.place, "cache_dir": str(self._offer.folder / "cache")}
+        if isinstance(asked, ProfileRequest):
+            here["reports"] = ""  # the folder is another host's
         request = asked.model_copy(update=here)
         last, stage = 0.0, ""
 

@@ -16,6 +16,7 @@ from kernelarc_mcp.fleet.tether import tethered
 _LOOK_SECONDS: Final = 0.2
 _STOP_SECONDS: Final = 15.0
 _AGAIN_SECONDS: Final = 3.0
+_TRIES: Final = 3
 _WRONG: Final = 4
 """As in `offering`, which imports ray."""
 
@@ -58,7 +59,7 @@ class Hosting:
 
     def run(self, reachable: Callable[[], bool]) -> None:
         """Be in the fleet until an exception (a signal) ends this; HostingFailed where that is no use."""
-        again = False
+        again, failures, been_up = False, 0, False
         try:
             while True:
                 if again:
@@ -67,10 +68,13 @@ class Hosting:
                 try:
                     self._start()
                 except NodeFailed as error:
-                    if not again:
+                    # A busy host may be too slow for Ray's own patience; a wrong option fails each time.
+                    failures += 1
+                    if failures >= _TRIES and not been_up:
                         raise HostingFailed(str(error)) from error
                     self._say(f"{error}; trying again")
                 else:
+                    been_up = True
                     self._say(f"{self._watched()}; starting again")
                 self._stop()
                 again = True

@@ -3,21 +3,23 @@
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
+import own_device
 import pytest
 from fleets import Fleet, fleet_in, guard_of, parent_of, scripted_guard, wait_until
-from host_places import kernel, make_campaign, make_problem, opened, planned
+from host_places import make_campaign, make_problem, opened, planned
 
-from kernelarc_guard.protocol import Lease, Progress, Result, Screen
+from kernelarc_guard.protocol import Calibrate, Lease, Progress, Result, Schedule, Screen
 from kernelarc_guard.solution import Solution, make_solution, reference_solution
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.fleet_client import FleetClient
-from kernelarc_mcp.host.guard_client import DeviceLost, GuardDied, GuardRefused
+from kernelarc_mcp.host.guard_client import DeviceLost, GuardClient, GuardDied, GuardRefused
 from kernelarc_mcp.host.judging import Executor
 from kernelarc_mcp.host.verify import verify
 
@@ -27,31 +29,32 @@ PROBLEM = make_problem()
 DEADLINE = 120.0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def anyio_backend() -> str:
     """Return the servers' own loop."""
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Yield a head that offers a device, and another host that does."""
-    folder = tmp_path_factory.mktemp("fleet")
-    with fleet_in(folder) as fleet:
+async def test_a_fleet_judges_as_one_guard_does_and_outlives_its_parts_but_the_head(
+    tmp_path: Path,
+) -> None:
+    # One test: it takes half a minute to start the nodes, and the last steps end them.
+    with fleet_in(tmp_path) as fleet:
         for name in ("head", "host"):
-            guard = scripted_guard(folder, name)
+            guard = scripted_guard(tmp_path, name)
             fleet.add(name, "--device", "cpu", "--guard-python", guard, head=name == "head")
         fleet.wait_offered("head", "host")
-        yield fleet
-
-
-@pytest.fixture(scope="module")
-async def client(fleet: Fleet) -> AsyncIterator[FleetClient]:
-    """Yield a client that sees both devices."""
-    log = fleet.folder / "standin.log"
-    async with FleetClient(fleet.standin("--patience", "2"), log) as client:
-        await wait_lanes(client, 2)
-        yield client
+        await a_campaign_has_the_same_verdicts_on_a_fleet_as_on_a_guard_of_its_own(fleet)
+        await a_real_guard_gives_the_same_verdicts_through_ray(fleet)
+        log = tmp_path / "standin.log"
+        async with FleetClient(fleet.standin("--patience", "2"), log) as client:
+            await wait_lanes(client, 2)
+            await a_guard_that_dies_or_blames_the_candidate_is_told_as_that(client)
+            await a_guard_that_refuses_is_tried_elsewhere_and_then_believed(client)
+            await a_request_whose_deadline_passes_is_ended_and_its_device_is_free_again(client)
+            await a_request_is_begun_anew_elsewhere_when_its_actor_is_killed(fleet, client)
+            await a_host_that_dies_is_told_and_its_request_is_begun_anew_elsewhere(fleet, client)
+            await a_lost_head_ends_the_stand_in_with_a_clear_word(fleet, client)
 
 
 async def wait_lanes(client: FleetClient, lanes: int) -> None:
@@ -61,14 +64,14 @@ async def wait_lanes(client: FleetClient, lanes: int) -> None:
             seen = await client.wait_lanes(seen)
 
 
-def candidate(plan: str) -> Solution:
+def make_candidate(content: str) -> Solution:
     spec = {
         "languages": ["pytorch"],
         "entry_point": "k.py::run",
         "destination_passing_style": False,
     }
-    sources = [{"path": "k.py", "content": f"PLAN = {plan!r}\n{kernel(1)}"}]
-    return make_solution({"name": plan, "definition": "add", "spec": spec, "sources": sources})
+    sources = [{"path": "k.py", "content": content}]
+    return make_solution({"name": "k", "definition": "add", "spec": spec, "sources": sources})
 
 
 def screen(subject: str, plan: str) -> Screen:
@@ -78,7 +81,7 @@ def screen(subject: str, plan: str) -> Screen:
         cache_dir="/nowhere/on/the/server",
         problem=PROBLEM,
         record=record,
-        candidate=candidate(plan),
+        candidate=make_candidate(planned(1, plan)),
     )
 
 
@@ -89,7 +92,7 @@ def hears(marks: list[str]) -> Callable[[Progress], None]:
 PLANS = ("wrong", "broken", "gain:-50", "gain:20", "gain:0.1", "gain:9", "bully:30", "instant")
 
 
-def judged(folder: Path, executor: Executor | str) -> tuple[dict[str, object], list[Lease]]:
+async def judged(folder: Path, executor: Executor | str) -> tuple[dict[str, object], list[Lease]]:
     """Return what a campaign of two agents makes of PLANS, and when devices were held."""
     make_campaign(folder, in_flight=4, canary_rate=0.0)
     with opened(folder) as host:
@@ -98,7 +101,7 @@ def judged(folder: Path, executor: Executor | str) -> tuple[dict[str, object], l
             plan: host.submit(agent, source=planned(number, plan)).ticket
             for number, (plan, agent) in enumerate(agents.items())
         }
-        anyio.run(Dispatcher(host, executor).run_until_idle)
+        await Dispatcher(host, executor).run_until_idle()
         views = {plan: host.submission(agents[plan], tickets[plan]) for plan in PLANS}
         with host.campaign.journal.reading() as state:
             assert [state.attempts_left(agent) for agent in ("ada", "bob")] == [6, 6]
@@ -109,18 +112,61 @@ def judged(folder: Path, executor: Executor | str) -> tuple[dict[str, object], l
     return {plan: (one.verdict, one.reason) for plan, one in views.items()}, leases
 
 
-def test_a_campaign_has_the_same_verdicts_on_a_fleet_as_on_a_guard_of_its_own(
-    fleet: Fleet, tmp_path: Path
+async def a_campaign_has_the_same_verdicts_on_a_fleet_as_on_a_guard_of_its_own(
+    fleet: Fleet,
 ) -> None:
-    local, _ = judged(tmp_path / "local", scripted_guard(tmp_path, "own"))
+    local, _ = await judged(fleet.folder / "local", scripted_guard(fleet.folder, "own"))
     on_ray = FleetClient(fleet.standin(), fleet.folder / "standin.log")
-    far, leases = judged(tmp_path / "ray", on_ray)
+    far, leases = await judged(fleet.folder / "ray", on_ray)
     assert far == local and len(set(local.values())) > 5
     assert {lease.unit for lease in leases} == {"head:cpu", "host:cpu"}
     assert {lease.device for lease in leases} == {"cpu"} and all(one.machine for one in leases)
 
 
-async def test_a_guard_that_dies_or_blames_the_candidate_is_told_as_that_and_not_tried_again(
+REAL = {
+    "right": "def run(x, y):\n    return x + y\n",
+    "wrong": "def run(x, y):\n    return x - y\n",
+    "broken": "def run(x, y:\n    return x + y\n",
+    "slow": "def run(x, y):\n    for _ in range(2000):\n        z = x + y\n    return z\n",
+}
+
+
+async def a_real_guard_gives_the_same_verdicts_through_ray(fleet: Fleet) -> None:
+    python = own_device.guard_python()
+    given = ["--device", "cpu", "--guard-python", python, "--no-node", "--namespace", "real"]
+    worker = fleet.add("real", *given)
+    schedule = Schedule(calls=2, warmup_calls=1, evict_bytes=0)
+    record = reference_solution(PROBLEM.definition)
+    shared: dict[str, Any] = {
+        "cache_dir": str(fleet.folder / "own-cache"),
+        "schedule": schedule,
+        "problem": PROBLEM,
+        "record": record,
+    }
+    far = FleetClient(fleet.standin("--namespace", "real"), fleet.folder / "standin.log")
+    async with GuardClient(python) as near, far:
+        calibrate = Calibrate(id="calibrate", pairs=4, **shared)
+        calibration = (await near.judge(calibrate, deadline=DEADLINE)).calibration
+        told: dict[str, list[tuple[object, ...]]] = {"near": [], "far": []}
+        await wait_lanes(far, 1)
+        for name, body in REAL.items():
+            asked = Screen(
+                id=f"{name}-screen",
+                candidate=make_candidate(f"import torch\n\n\n{body}"),
+                calibration=calibration,
+                correctness_only=name == "right",
+                **shared,
+            )
+            for who, client in (("near", near), ("far", far)):
+                result = await client.judge(asked, deadline=DEADLINE)
+                told[who].append((result.stage, result.verdict, result.reason))
+                assert result.calibration in (None, calibration)
+    worker.stop()
+    assert told["near"] == told["far"]
+    assert [verdict for _, verdict, _ in told["near"]] == [None, "REVERT", "REJECT", "REVERT"]
+
+
+async def a_guard_that_dies_or_blames_the_candidate_is_told_as_that(
     client: FleetClient,
 ) -> None:
     with pytest.raises(GuardDied, match="exit status 9"):
@@ -131,7 +177,7 @@ async def test_a_guard_that_dies_or_blames_the_candidate_is_told_as_that_and_not
     assert result.reason == "wrong_result"
 
 
-async def test_a_guard_that_refuses_is_tried_elsewhere_and_then_believed(
+async def a_guard_that_refuses_is_tried_elsewhere_and_then_believed(
     client: FleetClient,
 ) -> None:
     # It refuses four times, and there are two devices.
@@ -142,7 +188,7 @@ async def test_a_guard_that_refuses_is_tried_elsewhere_and_then_believed(
     assert result.decision is not None
 
 
-async def test_a_request_whose_deadline_passes_is_ended_and_its_device_is_free_again(
+async def a_request_whose_deadline_passes_is_ended_and_its_device_is_free_again(
     client: FleetClient,
 ) -> None:
     with pytest.raises(GuardDied, match="no answer within 1"):
@@ -153,7 +199,7 @@ async def test_a_request_whose_deadline_passes_is_ended_and_its_device_is_free_a
             group.start_soon(ask)
 
 
-async def test_a_request_is_begun_anew_elsewhere_when_its_actor_is_killed(
+async def a_request_is_begun_anew_elsewhere_when_its_actor_is_killed(
     fleet: Fleet, client: FleetClient
 ) -> None:
     marks: list[str] = []
@@ -186,7 +232,7 @@ def busy(client: FleetClient) -> list[str]:
     return [one.host for one in client.devices if one.state == "busy"]
 
 
-async def test_a_host_that_dies_is_told_and_its_request_is_begun_anew_elsewhere(
+async def a_host_that_dies_is_told_and_its_request_is_begun_anew_elsewhere(
     fleet: Fleet, client: FleetClient
 ) -> None:
     marks: list[str] = []
@@ -212,7 +258,7 @@ async def test_a_host_that_dies_is_told_and_its_request_is_begun_anew_elsewhere(
     assert result[0].lease.unit == "head:cpu"
 
 
-async def test_a_lost_head_ends_the_stand_in_with_a_clear_word(
+async def a_lost_head_ends_the_stand_in_with_a_clear_word(
     fleet: Fleet, client: FleetClient
 ) -> None:
     fleet.workers["head"].kill()
