@@ -18,6 +18,8 @@ PLAN in a candidate's source is one of
     bully:PERCENT  as gain beside the record; in separate lifetimes it is no faster
     instant        right, but faster than the device can be woken
     leans:PERCENT  as gain; compared with itself the second arm is 1 % faster
+    held_PART:PERCENT  as gain, but it waits where PART says, screening or confirming: it touches
+                   `held-REQUEST`, and goes on when there is `go` or `go-REQUEST`, in the cache's directory
     halts_STAGE:PERCENT  as gain, but the first time it stops for good where STAGE says: asked, build,
                    correctness, timing, confirming, or answered: with its confirmation out, while nobody can
                    write the campaign's database. It waits for `halt-STAGE.go` before that and touches
@@ -296,6 +298,24 @@ def halt(request: Screen | Confirm, stage: str, gain: float, since: int) -> None
     os._exit(9)
 
 
+def hold(request: Screen | Confirm, part: str) -> None:
+    """Wait where `part` says until the test lets go."""
+    if isinstance(request, Confirm) != (part == "confirming"):
+        return
+    folder = Path(request.cache_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    say(progress(request, 0.5))
+    name = plain(request)
+    (folder / f"held-{name}").touch()
+    while not (folder / "go").exists() and not (folder / f"go-{name}").exists():
+        time.sleep(0.01)
+
+
+def plain(request: Request) -> str:
+    """Return a request's id as a dispatcher gave it: a fleet's has a number behind it."""
+    return request.id.partition(".")[0]
+
+
 def answer(request: Request) -> Result | Refusal:
     since = time.monotonic_ns()
     if isinstance(request, Calibrate):
@@ -310,8 +330,10 @@ def answer(request: Request) -> Result | Refusal:
     plan, gain = plan_of(request.candidate)
     if plan.startswith("halts_"):
         halt(request, plan.removeprefix("halts_"), gain, since)
+    if plan.startswith("held_"):
+        hold(request, plan.removeprefix("held_"))
     if plan in ("die_once", "hang_once"):
-        flag = Path(request.cache_dir) / f"{plan}-{request.id}"
+        flag = Path(request.cache_dir) / f"{plan}-{plain(request)}"
         flag.parent.mkdir(parents=True, exist_ok=True)
         if not flag.exists():
             flag.touch()

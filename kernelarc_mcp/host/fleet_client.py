@@ -75,6 +75,8 @@ class FleetClient:
         """How the last stand-in ended, until somebody was told."""
         self._changed = anyio.Event()
         self._count = 0
+        self._told = False
+        """The stand-in has said which devices there are."""
         self.devices: list[FleetDevice] = []
         """As the stand-in told them last."""
 
@@ -122,7 +124,7 @@ class FleetClient:
         if not self._model and len(models := self._models()) > 1:
             return f"the fleet has devices of {' and '.join(models)}: the campaign must name one"
         if self._standin is not None and not self.devices:
-            return "the fleet has no devices"
+            return "the fleet has no devices" if self._told else "the fleet did not answer yet"
         why = [
             f"{one.name} on {one.host} is {one.state}: {one.why}"
             for one in self.devices
@@ -219,7 +221,7 @@ class FleetClient:
                 why = await self._listen(standin)
                 group.cancel_scope.cancel()
         finally:
-            self._standin, self.devices = None, []
+            self._standin, self.devices, self._told = None, [], False
             self._lost = f"lost the fleet's stand-in: {why}"
             for told in standin.asked.values():
                 told.send_nowait(DeviceLost(self._lost))
@@ -244,7 +246,7 @@ class FleetClient:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
                 return f"its pipe broke: {error}"
             if isinstance(said, Capacity):
-                self.devices = said.devices
+                self.devices, self._told = said.devices, True
                 self._tell_change()
             elif said.id in standin.asked:
                 standin.asked[said.id].send_nowait(said)

@@ -143,7 +143,7 @@ class Lanes:
     def _say_trouble(self, why: str) -> None:
         """Say why nothing begins, where that can still be said: the disk may be full."""
         if why != self._trouble:
-            _LOG.error("nothing is judged: %s", why)
+            _LOG.warning("nothing is judged: %s", why)
         self._trouble = why
         self._teller.try_note(f"Nothing is judged: {why}")
 
