@@ -1,11 +1,14 @@
 """The derived tables: what the state says, row by row, written with the events and compared later."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from kernelarc_mcp.host.events import AgentAdded, Created, Remeasured
 from kernelarc_mcp.host.state import CampaignState
 
+OF_EVERYBODY: Final = (Created, AgentAdded, Remeasured)
+"""Rows that change what is derived of agents they do not name: shares of the error budget, branches."""
 TABLES: Final[dict[str, tuple[tuple[str, ...], int]]] = {
     "submission": (
         (
@@ -55,20 +58,7 @@ def derived_rows(state: CampaignState, table: str) -> list[tuple[Any, ...]]:
         case "source":
             return [row for ticket in state.attempts for row in _sources(state, ticket)]
         case "agent":
-            return [
-                (
-                    a.name,
-                    a.lens,
-                    a.used,
-                    a.r,
-                    a.drafts,
-                    int(a.drafting),
-                    int(a.restoring),
-                    a.branch,
-                    state.attempts_left(a.name),
-                )
-                for a in state.agents.values()
-            ]
+            return [_agent(state, name) for name in state.agents]
         case "wealth":
             return list(state.wealth.items())
         case "record":
@@ -80,14 +70,25 @@ def derived_rows(state: CampaignState, table: str) -> list[tuple[Any, ...]]:
 
 
 def write_derived(
-    connection: sqlite3.Connection, state: CampaignState, tickets: Iterable[str]
+    connection: sqlite3.Connection,
+    state: CampaignState,
+    tickets: Iterable[str],
+    agents: Sequence[str],
 ) -> None:
-    """Bring the derived tables up to the state; of submissions only the touched ones."""
+    """Bring the derived tables up to the state; of submissions and agents only those that were touched."""
     for ticket in tickets:
         _upsert(connection, "submission", [_submission(state, ticket)])
         _upsert(connection, "source", _sources(state, ticket))
-    for table in ("agent", "wealth", "record"):
-        _upsert(connection, table, derived_rows(state, table))
+    _upsert(connection, "agent", [_agent(state, name) for name in agents])
+    if state.campaign.settings.pool:
+        # Whoever submits takes from all.
+        left = state.total - state.used
+        connection.execute(
+            "UPDATE agent SET attempts_left = ? WHERE attempts_left != ?", [left, left]
+        )
+    shares = dict.fromkeys(state.share_of(name) for name in agents)
+    _upsert(connection, "wealth", [(share, state.wealth[share]) for share in shares])
+    _upsert(connection, "record", derived_rows(state, "record"))
 
 
 def _upsert(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ...]]) -> None:
@@ -95,6 +96,21 @@ def _upsert(connection: sqlite3.Connection, table: str, rows: list[tuple[Any, ..
     marks = ", ".join("?" * len(columns))
     connection.executemany(
         f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows
+    )
+
+
+def _agent(state: CampaignState, name: str) -> tuple[Any, ...]:
+    agent = state.agents[name]
+    return (
+        agent.name,
+        agent.lens,
+        agent.used,
+        agent.r,
+        agent.drafts,
+        int(agent.drafting),
+        int(agent.restoring),
+        agent.branch,
+        state.attempts_left(name),
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from kernelarc_mcp.host.derived import write_derived
+from kernelarc_mcp.host.derived import OF_EVERYBODY, write_derived
 from kernelarc_mcp.host.errors import LedgerBroken
 from kernelarc_mcp.host.events import Body, Settled, read, seal
 from kernelarc_mcp.host.ledger import Ledger
@@ -41,6 +41,9 @@ class Writer:
         """Whether the state may hold what is not on disk."""
         self._ledger = ledger
         self._touched: set[str] = set()
+        self._agents: set[str] = set()
+        self._everybody = False
+        """A row may have changed what is derived of agents that it does not name."""
         self._settled: list[tuple[str, dict[str, object]]] = []
 
     def append(self, body: Body, agent: str = "", submission: str = "") -> None:
@@ -51,6 +54,9 @@ class Writer:
         self._ledger.append(row)
         if submission:
             self._touched.add(submission)
+        if agent:
+            self._agents.add(agent)
+        self._everybody |= isinstance(body, OF_EVERYBODY)
         if isinstance(body, Settled):
             attempt = self.state.attempts[submission]
             self._settled.append((verdict_line(attempt), verdict_fields(attempt)))
@@ -65,7 +71,8 @@ class Writer:
 
     def finish(self) -> None:
         """Bring the derived tables up to the rows that were appended."""
-        write_derived(self._ledger.connection, self.state, sorted(self._touched))
+        agents = list(self.state.agents) if self._everybody else sorted(self._agents)
+        write_derived(self._ledger.connection, self.state, sorted(self._touched), agents)
 
     def log_verdicts(self) -> None:
         """Tell the log of the verdicts that are on disk now."""
