@@ -5,7 +5,7 @@ waits and looks) goes through one process, as it does in the product. Times are 
 """
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -27,6 +27,8 @@ class Costs:
 
     submit: float = 0.0
     claim: float = 0.0
+    choose: float = 0.0
+    """Of finding who is next, for each submission that is queued."""
     screened: float = 0.0
     staked: float = 0.0
     confirmed: float = 0.0
@@ -103,7 +105,7 @@ class Seen:
     """From submission to first claim, of what was claimed."""
     answers: list[float] = field(default_factory=list)
     """From submission to verdict."""
-    server: Counter[str] = field(default_factory=Counter)
+    server: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Use -> seconds of the server's process."""
     by_agent: Counter[str] = field(default_factory=Counter)
     """Verdicts."""
@@ -207,7 +209,7 @@ class _World:
                 self.env.process(self._duty())
             elif self._free and (one := self._next()) is not None:
                 self._free -= 1
-                yield from self._write("transactions", self.fleet.costs.claim, 1)
+                yield from self._write("transactions", self._claim_seconds(), 1)
                 self._waiting.remove(one)
                 self._served[one.agent] = self._rows
                 if not one.claims and self.env.now >= self._begin:
@@ -219,6 +221,9 @@ class _World:
             else:
                 self._wake = self.env.event()
                 yield self._wake
+
+    def _claim_seconds(self) -> float:
+        return self.fleet.costs.claim + self.fleet.costs.choose * len(self._waiting)
 
     def _next(self) -> Submission | None:
         ticket = first_in_line(self._waiting, self._served, self._judging, self.fleet.most)

@@ -8,11 +8,11 @@ from typing import Final
 
 from benchmarks.recorded_cases import Recorded
 from kernelarc_guard.protocol import Progress, Result
-from kernelarc_mcp.host.brief import register
 from kernelarc_mcp.host.campaign import create_campaign, open_campaign
 from kernelarc_mcp.host.events import AgentAdded, Submitted
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.judgement import Claim, Judge
+from kernelarc_mcp.host.submit import register
 
 Taken = dict[str, list[float]]
 """Kind of transaction -> how long each took, milliseconds."""
