@@ -68,6 +68,8 @@ class LedgerRun:
     guard: str
     seed: int
     made_by: ForkServerContext
+    lanes: int = 0
+    """Of the fleet whose stand-in `guard` is; 0: it is a guard."""
     rows: list[Row] = field(default_factory=list)
     sent: set[tuple[str, str]] = field(default_factory=set)
     dispatcher: ForkServerProcess | None = None
@@ -85,6 +87,7 @@ class LedgerRun:
             pool=True,
             r_draft=4 if self.seed % 4 == 0 else 1000,
             canary_rate=0.2,
+            in_flight=max(1, self.lanes),
         )
 
     def client_killed(self, point: Point) -> Row | None:
@@ -105,7 +108,7 @@ class LedgerRun:
         began = self._clock.now()
         self.submit(self._choice.choice(AGENTS), self._some(2))
         log = self._log()
-        process = start_dispatcher(self.made_by, self.folder, self.guard, log, point)
+        process = self._dispatcher(log, point)
         if standby:
             self._until(lambda: _has_log(log) or not process.is_alive())
             self.judge()
@@ -176,9 +179,7 @@ class LedgerRun:
     def judge(self) -> None:
         """See that a dispatcher lives that nobody plans to kill."""
         if self.dispatcher is None or not self.dispatcher.is_alive():
-            self.dispatcher = start_dispatcher(
-                self.made_by, self.folder, self.guard, self._log(), None
-            )
+            self.dispatcher = self._dispatcher(self._log(), None)
 
     def stop(self) -> None:
         """End the dispatcher the hard way."""
@@ -190,6 +191,11 @@ class LedgerRun:
     def done(self) -> bool:
         """Say whether nothing is queued or judged."""
         return not look(self.folder, "SELECT 1 FROM submission WHERE state != 'done'")
+
+    def _dispatcher(self, log: Path, point: Point | None) -> ForkServerProcess:
+        return start_dispatcher(
+            self.made_by, self.folder, self.guard, log, point, fleet=self.lanes > 0
+        )
 
     def _row(self, began: float, process: str, log: Path) -> Row | None:
         _, killed = read_log(log)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import scripted_fleet
 import scripted_guard
 
 from kernelarc_guard.protocol import REQUEST, Progress, Refusal, Result
@@ -37,8 +38,11 @@ os._exit((server.recv(1) or b"\\x09")[0])
 
 
 @contextmanager
-def stand_in(folder: Path) -> Iterator[str]:
-    """Yield an executable that takes the place of the guard's interpreter, while its server lives."""
+def stand_in(folder: Path, devices: int = 0) -> Iterator[str]:
+    """Yield an executable that takes the place of the guard's interpreter, while its server lives.
+
+    With `devices` it takes that of a fleet's stand-in, which judges on so many at once.
+    """
     path, script = folder / "stand-in.socket", folder / "stand-in"
     tests = Path(__file__).resolve().parents[1]
     roots = [str(tests.parent / "guard"), str(tests.parent), str(tests)]
@@ -50,7 +54,8 @@ def stand_in(folder: Path) -> Iterator[str]:
         listening.listen(64)
         number = str(listening.fileno())
         server = subprocess.Popen(
-            [sys.executable, "-I", "-c", program, number], pass_fds=(listening.fileno(),)
+            [sys.executable, "-I", "-c", program, str(devices), number],
+            pass_fds=(listening.fileno(),),
         )
     try:
         yield str(script)
@@ -60,7 +65,10 @@ def stand_in(folder: Path) -> Iterator[str]:
 
 
 def serve() -> None:
-    """Fork a guard for each that connects to the socket whose number is the last argument."""
+    """Fork a guard for each that connects to the socket whose number is the last argument.
+
+    The one before is the devices of a fleet; 0: a guard.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listening = socket.socket(fileno=int(sys.argv[-1]))
     while True:
@@ -71,17 +79,24 @@ def serve() -> None:
             for number, fd in enumerate(fds):
                 os.dup2(fd, number)
                 os.close(fd)
-            _guard(connection)
+            _guard(connection, int(sys.argv[-2]))
         for fd in fds:
             os.close(fd)
         connection.close()
 
 
-def _guard(connection: socket.socket) -> None:
+def _guard(connection: socket.socket, devices: int) -> None:
     random.seed()
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
     # Its own calls go through the module's name.
     setattr(scripted_guard, "say", _slowly(scripted_guard.say))  # noqa: B010
+    if devices:
+        fleet = scripted_fleet.Fleet("scripted")
+        for _ in range(devices):
+            fleet.add_device()
+        scripted_fleet.serve(fleet)
     for line in sys.stdin:
         scripted_guard.say(scripted_guard.answer(REQUEST.validate_json(line)))
     connection.send(b"\0")
@@ -90,7 +105,7 @@ def _guard(connection: socket.socket) -> None:
 
 def _end_with(connection: socket.socket) -> None:
     connection.recv(1)
-    os._exit(9)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _slowly(say: Say) -> Say:

@@ -14,6 +14,7 @@ import anyio
 from crash.points import Point, arm
 
 from kernelarc_mcp.host.dispatcher import Dispatcher
+from kernelarc_mcp.host.fleet_client import FleetClient
 from kernelarc_mcp.host.host import Host
 
 Act = Literal["submit", "cancel"]
@@ -64,10 +65,20 @@ def start_client(
 
 
 def start_dispatcher(
-    made_by: ForkServerContext, folder: Path, guard: str, log: Path, point: Point | None
+    made_by: ForkServerContext,
+    folder: Path,
+    guard: str,
+    log: Path,
+    point: Point | None,
+    *,
+    fleet: bool = False,
 ) -> ForkServerProcess:
-    """Start a server process's dispatcher: it stands for election, and judges once it is elected."""
-    process = made_by.Process(target=_dispatcher, args=(folder, guard, log, point), daemon=True)
+    """Start a server process's dispatcher: it stands for election, and judges once it is elected.
+
+    With `fleet` the executable `guard` is a fleet's stand-in.
+    """
+    arguments = (folder, guard, log, point, fleet)
+    process = made_by.Process(target=_dispatcher, args=arguments, daemon=True)
     process.start()
     return process
 
@@ -91,11 +102,11 @@ def _client(folder: Path, agent: str, orders: list[Order], log: Path, point: Poi
     host.close()
 
 
-def _dispatcher(folder: Path, guard: str, log: Path, point: Point | None) -> None:
+def _dispatcher(folder: Path, guard: str, log: Path, point: Point | None, fleet: bool) -> None:
     arm(log, point)
     dispatcher = Dispatcher(
         Host.open(folder),
-        guard,
+        FleetClient([guard]) if fleet else guard,
         poll_seconds=_POLL,
         retry_seconds=_POLL,
         stopped_seconds=STOPPED_SECONDS,
