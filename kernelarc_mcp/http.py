@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from kernelarc_mcp.dashboard.routes import Dashboard
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.pauses import collect_between
 from kernelarc_mcp.web import answers, bodies, front, sessions
 from kernelarc_mcp.web.connections import Connections
 from kernelarc_mcp.web.front import Front
@@ -75,6 +76,7 @@ async def serve_http(
 
         on_listening(f"{url}{PATH}")
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(collect_between)
             if dashboard is not None:
                 tasks.start_soon(_prepare, dashboard)
             await run(entrance, connections, found, stopping)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server._otel import OpenTelemetryMiddleware
 from mcp.server.subscriptions import InMemorySubscriptionBus
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -75,6 +76,9 @@ def build_server(
         token_verifier=None if agent else CampaignTokens(host),
         auth=None if agent else header_only(),
     )
+    # Opting out as the SDK says: nobody collects its spans, and each call would make one.
+    chain = [one for one in server.middleware if not isinstance(one, OpenTelemetryMiddleware)]
+    server.middleware[:] = chain
     add_resources(server, host, reading, submitting)
     add_prompts(server)
     server.custom_route("/health", methods=["GET"])(_health)

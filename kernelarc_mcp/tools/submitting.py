@@ -149,6 +149,7 @@ class SubmittingTools:
             cost=cost or None,
             request_id=request_id,
         )
+        await self._desk.notify()
         view = await self._follow(agent, ticket, context, wait_seconds)
         return submission_within(_told(view.model_copy(update={"charged": charged}), 1))
 
@@ -195,9 +196,10 @@ class SubmittingTools:
     async def _follow(
         self, agent: str, ticket: str, context: Context[Any, Any], seconds: float
     ) -> SubmissionView:
-        await self._desk.notify()
         view = await follow(self._desk.host, agent, ticket, context, seconds)
-        await self._desk.notify()
+        if seconds:
+            # What came while it waited.
+            await self._desk.notify()
         return view
 
 

@@ -1,8 +1,8 @@
 """Stands before the application: nothing reaches it that is not from somebody it may serve."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 import anyio
@@ -90,14 +90,15 @@ class Front:
             return
         client = scope.get("client")
         with self._connections.serving(None if client is None else tuple(client)) as serving:
-            if (refusal := self._misaddressed(scope)) is not None:
+            headers = Headers(scope=scope)
+            if (refusal := self._misaddressed(headers)) is not None:
                 await refusal(scope, receive, send)
                 return
             needed = self._needed(scope["path"])
             if not needed:
                 await self._inner(scope, receive, send)
                 return
-            holder = self._holder(scope)
+            holder = self._holder(headers)
             if holder is None:
                 await answers.no_valid_token()(scope, receive, send)
                 return
@@ -128,8 +129,7 @@ class Front:
         for exchange in [one for one in self._running if one.token in tokens]:
             exchange.end(instead())
 
-    def _misaddressed(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
+    def _misaddressed(self, headers: Headers) -> Response | None:
         if not self._names.knows_host(headers.get("host")):
             self._tallies.refused("host")
             return answers.not_for("Host", 421)
@@ -146,10 +146,10 @@ class Front:
             return "any"
         return "any" if path in (MCP, METRICS) and path not in self._open_paths else ""
 
-    def _holder(self, scope: Scope) -> Holder | None:
+    def _holder(self, headers: Headers) -> Holder | None:
         if self._tokens is None:
             return Holder("", "agent", "")
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             self._tallies.refused("no_token")
             return None
@@ -173,7 +173,7 @@ class Front:
             said = f"{AT_ONCE} requests of this token's holder are open already"
             await exchange.answer(answers.too_much(said, _BUSY_SECONDS), receive)
             return
-        async with self._counted(name, exchange):
+        with self._counted(name, exchange):
             if scope["method"] == "POST":
                 body = await self._body(exchange, receive)
                 if body is None:
@@ -181,8 +181,8 @@ class Front:
                 receive = HandedOver(body, receive)
             await self._in_session(name, exchange, scope, receive)
 
-    @asynccontextmanager
-    async def _counted(self, name: str, exchange: Exchange) -> AsyncIterator[None]:
+    @contextmanager
+    def _counted(self, name: str, exchange: Exchange) -> Iterator[None]:
         self._at_once[name] += 1
         self._running.add(exchange)
         try:

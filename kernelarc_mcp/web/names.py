@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -40,6 +41,7 @@ class Names:
         return header.startswith(("http://", "https://")) and _host_of(header) in self.hosts
 
 
+@lru_cache(maxsize=64)
 def _host_of(url: str) -> str | None:
     try:
         parts = urlsplit(url)
