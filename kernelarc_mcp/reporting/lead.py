@@ -66,7 +66,8 @@ def lead(document: Document) -> str:
     if best.gain is not None and best.lower is not None:
         said += f" Over the record before it: {best.gain:.3f} times, more than {best.lower:.3f} is proven."
     by_workload = spread_over_workloads(document.workloads)
-    return " ".join(part for part in (said, by_workload, _ended(document)) if part)
+    parts = (said, _rival(document), by_workload, _ended(document))
+    return " ".join(part for part in parts if part)
 
 
 def _headline(document: Document) -> str:
@@ -74,6 +75,18 @@ def _headline(document: Document) -> str:
     if best.agent is None:
         return "no faster kernel was proven"
     return f"{best.speedup:.2f} times as fast as the seed"
+
+
+def _rival(document: Document) -> str:
+    """Return how the record stands beside the fastest line to beat; or nothing, where there is none."""
+    known = [(one.speedup, one.name) for one in document.baselines if one.speedup is not None]
+    if not known:
+        return ""
+    speedup, name = max(known)
+    return (
+        f"Roughly {document.record.speedup / speedup:.2g} times as fast as {name}, the fastest line to"
+        " beat (a quotient, not measured side by side)."
+    )
 
 
 def _ended(document: Document) -> str:

@@ -59,7 +59,8 @@ function headline(glance) {
 function bestLine(glance) {
   const known = glance.baselines.filter((one) => one.speedup != null).sort((a, b) => b.speedup - a.speedup);
   if (!known.length) return "";
-  return `Best line to beat: ${known[0].name}: ${times(known[0].speedup)} as fast as the seed.`;
+  const [{ name, speedup }] = known, over = glance.record.agent == null ? "" : `; the record is roughly ${number(glance.record.speedup / speedup, 2)} times as fast as it`;
+  return `Best line to beat: ${name}: ${times(speedup)} as fast as the seed${over}.`;
 }
 
 function showRecord(glance) {

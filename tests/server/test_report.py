@@ -180,7 +180,8 @@ def test_a_report_says_loudly_that_it_does_not_know_the_gpu_and_what_is_no_verdi
     changes = {"measured_on": on_gpu, "baselines": [line]}
     text = markdown(document.model_copy(update=changes))
     assert "**GPU model and driver were not recorded (this campaign is older than that)" in text
-    assert "0.61x the seed's speed over one screening pair" in text
+    assert "0.61x the seed's speed over one screening pair; such pairs differed by 1 %" in text
+    assert "Roughly 2 times as fast as torch.compile, the fastest line to beat" in text
     assert "roughly 2 times as fast as it" in text and "not measured side by side" in text
     text = markdown(document.model_copy(update={"measured_on": known}))
     assert text.startswith("# add (float32) on NVIDIA H200: ") and "580.1, in " in text
