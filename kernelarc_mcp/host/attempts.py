@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 _RAW: Final = -zlib.MAX_WBITS
 """Compression without header and checksum: it never leaves this process."""
-_PATTERNS: Final = 8
-"""Outcomes whose first submission becomes part of the patterns."""
+_TABLES: Final = 5
+"""Size of compression's tables: 1 to 9, each twice the one before."""
+_PATTERNS: Final = 64
+"""Outcomes whose first submission becomes a pattern."""
 _WINDOW: Final = 1 << 15
 """How far back compression looks, in bytes."""
 _RECENT: Final = 256
@@ -25,6 +27,8 @@ _TABLE: Final = (
     " request TEXT NOT NULL, pattern INTEGER, packed BLOB)",
     "CREATE UNIQUE INDEX by_ticket ON attempt (ticket)",
     "CREATE UNIQUE INDEX by_request ON attempt (request, agent) WHERE request != ''",
+    # Never ended: nobody else sees this database, and every statement would end one of its own.
+    "BEGIN",
 )
 
 
@@ -48,8 +52,9 @@ class Attempts(Mapping[str, "Attempt"]):
         self._recent: OrderedDict[str, Attempt] = OrderedDict()
         """Settled ones as they were unpacked, the one looked at last at the end."""
         self._patterns = [b""]
-        """Each the one before and the first of another outcome, pickled: others are much like these."""
-        self._outcomes: set[tuple[str | None, str | None]] = set()
+        """The first submission of each outcome, pickled: others of it are much like this."""
+        self._outcomes: dict[tuple[str | None, str | None], int] = {}
+        """Verdict and reason -> which pattern."""
 
     def add(self, attempt: "Attempt") -> None:
         """Add a new submission; ValueError where its ticket or its request was there before."""
@@ -143,10 +148,13 @@ class Attempts(Mapping[str, "Attempt"]):
         plain = pickle.dumps(attempt, protocol=pickle.HIGHEST_PROTOCOL)
         outcome = attempt.verdict, attempt.reason
         if outcome not in self._outcomes and len(self._outcomes) < _PATTERNS:
-            self._outcomes.add(outcome)
-            self._patterns.append((self._patterns[-1] + plain)[-_WINDOW:])
-        pattern = len(self._patterns) - 1
-        squeeze = zlib.compressobj(level=6, wbits=_RAW, zdict=self._patterns[pattern])
+            self._patterns.append(plain[-_WINDOW:])
+            self._outcomes[outcome] = len(self._patterns) - 1
+        pattern = self._outcomes.get(outcome, len(self._patterns) - 1)
+        # Most of the time goes into the pattern and into tables that are larger than a submission.
+        squeeze = zlib.compressobj(
+            level=6, wbits=_RAW, memLevel=_TABLES, zdict=self._patterns[pattern]
+        )
         return pattern, squeeze.compress(plain) + squeeze.flush()
 
     def _unpacked(self, pattern: int, packed: bytes) -> "Attempt":

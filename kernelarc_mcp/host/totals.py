@@ -11,7 +11,10 @@ from kernelarc_mcp.host.state import Attempt, CampaignState, LensTotals, RecordS
 
 def totals_of(state: CampaignState, lens: str) -> LensTotals:
     """Return the sums of a lens, to be changed."""
-    return state.lens_totals.setdefault(lens, LensTotals())
+    found = state.lens_totals.get(lens)
+    if found is None:
+        found = state.lens_totals[lens] = LensTotals()
+    return found
 
 
 def count_verdict(state: CampaignState, attempt: Attempt, verdict: Verdict) -> None:

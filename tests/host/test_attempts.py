@@ -12,8 +12,8 @@ from kernelarc_mcp.host.attempts import Attempts
 def test_a_settled_submission_is_found_as_it_was_left() -> None:
     story = Story()
     first, second, third = (story.submit("ada") for _ in range(3))
-    for ticket, screen in ((story.claim(), "wrong"), (story.claim(), "promising")):
-        story.judge(ticket, screen)
+    for screen in ("wrong", "promising"):
+        story.judge(story.claim(), screen)
     attempts = story.state.attempts
     assert attempts[third] is story.state.unsettled[third]
     left = attempts[second]
