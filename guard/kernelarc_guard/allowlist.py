@@ -14,7 +14,8 @@ LINKS: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Links into /usr, or folders on systems that keep them apart."""
 _SYSTEM: Final = ("/usr", "/nix/store", "/gnu/store")
 _ETC: Final = ("/etc/alternatives", "/etc/ld.so.cache")
-_PACKAGES: Final = ("kernelarc_guard", "torch", "numpy", "tvm_ffi")
+_LIBRARIES: Final = ("torch", "numpy", "tvm_ffi")
+"""Shown with what lies beside them: each needs others, and shared libraries in folders of their own."""
 _HIDDEN: Final = ("kernelarc_mcp", "kernelarc_memory")
 """Packages with problems and references in them: nothing that runs in a sandbox needs these."""
 
@@ -27,7 +28,9 @@ def system_paths() -> list[str]:
     wanted = [path for path in (*_SYSTEM, *LINKS, *_ETC) if os.path.exists(path)]
     for prefix in (sys.prefix, sys.base_prefix, _root_of(sys.executable)):
         wanted += [prefix, os.path.realpath(prefix)]
-    wanted += [place for name in _PACKAGES if (place := _package(name))]
+    own = _package("kernelarc_guard")
+    wanted += [own] if own else []
+    wanted += [str(Path(place).parent) for name in _LIBRARIES if (place := _package(name))]
     toolchain = find_toolchain()
     if toolchain is not None:
         wanted.append(_root_of(toolchain.compiler))

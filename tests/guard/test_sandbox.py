@@ -5,7 +5,9 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -431,3 +433,20 @@ def _ends(pidfd: int) -> None:
     ready, _, _ = select.select([pidfd], [], [], 20)
     os.close(pidfd)
     assert ready, "a process outlived its guard"
+
+
+def test_libraries_outside_of_the_environment_are_shown_with_what_they_need(tmp_path: Path) -> None:
+    """As where torch is another environment's, that a new one only refers to."""
+    elsewhere = sysconfig.get_paths()["purelib"]
+    new = tmp_path / "new"
+    venv.create(new, symlinks=True)
+    (packages,) = new.glob("lib/python*/site-packages")
+    (packages / "others.pth").write_text("\n".join(path for path in sys.path if path))
+    said = subprocess.run(
+        [new / "bin/python", "-I", "-c", _SHOWN], check=True, capture_output=True, text=True
+    )
+    shown = said.stdout.splitlines()
+    assert any(elsewhere == path or elsewhere.startswith(f"{path}/") for path in shown), shown
+
+
+_SHOWN = "from kernelarc_guard.allowlist import system_paths; print(*system_paths(), sep='\\n')"
