@@ -55,6 +55,10 @@ def main() -> None:
         one.add_argument("--kills", type=int, required=True, help="of the whole file")
         one.add_argument("--out", type=Path, required=True, help="lines are appended")
         one.add_argument("--seed", type=int, default=1, help="of the first run")
+        if kind == "ledger":
+            one.add_argument(
+                "--lanes", type=int, default=0, help="of a fleet; 0 (default): one guard"
+            )
         one.add_argument("--pause-file", type=Path, help="nothing begins while it exists")
     report = kinds.add_parser("report")
     report.add_argument("files", type=Path, nargs="+")
@@ -99,8 +103,8 @@ def _ledger_run(
     killed = [one for one in lines if one.get("statement")]
     covered = {(one["stage"], one["statement"]) for one in killed}
     covered |= {(one["stage"], NAMED[one["what"]]) for one in killed if one["what"] in NAMED}
-    with stand_in(folder) as guard:
-        run = LedgerRun(folder / "campaign", guard, seed, context())
+    with stand_in(folder, asked.lanes) as guard:
+        run = LedgerRun(folder / "campaign", guard, seed, context(), asked.lanes)
         # Once for each call: an older version, whose lines are in the file, may have had others.
         asked.statements = statements = asked.statements or run.catalogue()
         deck = Deck(statements, covered, seed)

@@ -71,7 +71,7 @@ class Dispatcher:
             Duties(campaign, machine, cache), self._judge, executor, self._teller, cache, **times
         )
         self._lane = Lane(self._judge, executor, self._teller, cache, **times)
-        self._profiles = ProfileWork(campaign, executor, cache, machine, times["deadline"])
+        self._profiles = ProfileWork(campaign, executor, cache, machine, **times)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Wait to be elected, then judge until cancelled; who loses the seat stands again."""

@@ -2,11 +2,13 @@
 
 from time import monotonic_ns
 
+import anyio
+
 from kernelarc_guard.inquiries import Profiled
 from kernelarc_guard.protocol import DEVICE_HELD, Lease, Progress
 from kernelarc_mcp.host import profiles
 from kernelarc_mcp.host.campaign import Campaign
-from kernelarc_mcp.host.guard_client import GuardError, GuardRefused, OnProgress
+from kernelarc_mcp.host.guard_client import DeviceLost, GuardError, GuardRefused, OnProgress
 from kernelarc_mcp.host.judging import Guard
 from kernelarc_mcp.host.profile_events import ProfileDone
 from kernelarc_mcp.host.profiles import ProfilePlan
@@ -17,14 +19,22 @@ class ProfileWork:
     """Makes the profiles that agents asked for."""
 
     def __init__(
-        self, campaign: Campaign, guard: Guard, cache_dir: str, machine: str, deadline: float
+        self,
+        campaign: Campaign,
+        guard: Guard,
+        cache_dir: str,
+        machine: str,
+        *,
+        deadline: float,
+        retry: float,
     ) -> None:
-        """Builds are cached in `cache_dir`; `deadline` is in seconds."""
+        """Builds are cached in `cache_dir`; `deadline` and `retry`, after a lost device, are in seconds."""
         self._campaign = campaign
         self._guard = guard
         self._cache = cache_dir
         self._machine = machine
         self._deadline = deadline
+        self._retry = retry
 
     def due(self) -> ProfilePlan | None:
         """Return the profile that is due; those that come too late are given up."""
@@ -42,6 +52,12 @@ class ProfileWork:
                 plan.request, deadline=self._deadline, on_progress=watch.heard
             )
             answer = found if isinstance(found, Profiled) else None
+        except DeviceLost as error:
+            # It stays due, and costs its agent neither a try nor time.
+            teller.note(f"A profile of {plan.ticket} is made again: the guard {error}.")
+            await anyio.sleep(self._retry)
+            teller.all_is_well()
+            return
         except GuardError as error:
             detail = f"It was not profiled: the guard {error}."
             told = error.lease if isinstance(error, GuardRefused) else None

@@ -241,6 +241,17 @@ def test_a_keep_that_was_turned_into_fixed_inputs_is_found(copy: Path) -> None:
     assert said in verify(copy)
 
 
+def test_a_device_is_known_by_its_machine_and_its_lock_whatever_it_is_called() -> None:
+    def held(seq: int, device: str, unit: str, machine: str = "m") -> Held:
+        lease = Lease(device=device, from_ns=0, to_ns=10, machine=machine, unit=unit)
+        return Held(seq, "the dispatcher's", lease)
+
+    one, other, elsewhere = held(1, "cuda:0", "A"), held(2, "cuda:0", "B"), held(3, "cpu", "A", "n")
+    assert overlaps([one, other, elsewhere]) == []
+    again = held(4, "cuda:1", "A")
+    assert overlaps([one, other, elsewhere, again]) == [(one, again)]
+
+
 def test_leases_of_one_device_on_one_machine_must_not_overlap() -> None:
     def held(seq: int, machine: str, device: str, begin: int, end: int) -> Held:
         return Held(seq, machine, Lease(device=device, from_ns=begin, to_ns=end))
