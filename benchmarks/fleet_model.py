@@ -126,6 +126,8 @@ class _World:
         self.seen = Seen(seconds)
         self._begin, self._end = warm, warm + seconds
         self._server = simpy.Resource(self.env)
+        self._serving: tuple[Use, float] | None = None
+        """What its process does, since when."""
         self._free = fleet.lanes
         self._waiting: list[Submission] = []
         self._served = {f"agent-{n}": 0 for n in range(fleet.agents)}
@@ -150,9 +152,17 @@ class _World:
             self.env.process(self._onlookers())
 
     def close(self) -> None:
-        """Count what is still being measured."""
+        """Count what still goes on."""
         for since in self._running.values():
             self.seen.busy += self._within(since, self._end)
+        if self._serving is not None:
+            self._end_serving()
+
+    def _end_serving(self) -> None:
+        assert self._serving is not None
+        use, since = self._serving
+        self.seen.server[use] += self._within(since, self.env.now)
+        self._serving = None
 
     def _within(self, since: float, until: float) -> float:
         """Return how much of a stretch lies after the warm-up and before the end."""
@@ -163,9 +173,9 @@ class _World:
         if seconds:
             with self._server.request() as turn:
                 yield turn
-                since = self.env.now
+                self._serving = (use, self.env.now)
                 yield self.env.timeout(seconds)
-                self.seen.server[use] += self._within(since, self.env.now)
+                self._end_serving()
         self._rows += rows
 
     def _agent(self, agent: str) -> Waits:

@@ -55,7 +55,9 @@ def main() -> int:
     rates: Rates = json.loads(options.rates.read_text())
     held = recorded()
     rows = []
-    for scenario in scenarios(options.gpus):
+    for place, scenario in enumerate(scenarios(options.gpus)):
+        if options.rows and place not in options.rows:
+            continue
         seconds, warm = _length(scenario)
         seen = run(scenario, held, rates, options.seed, seconds, warm)
         rows.append(row(scenario, seen))
@@ -69,13 +71,14 @@ def _length(scenario: Scenario) -> tuple[float, float]:
     """Return how many seconds are looked at, and how many are before them."""
     if scenario.thinking != SCRIPTED:
         return 600.0, 300.0
-    return (600.0, 120.0) if scenario.gpus <= 64 else (80.0, 50.0)
+    return (600.0, 120.0) if scenario.gpus <= 64 else (240.0, 120.0)
 
 
 def arguments() -> argparse.Namespace:
     """Return the command line's options."""
     parser = argparse.ArgumentParser(description="Simulate a fleet.")
     parser.add_argument("--gpus", type=int, nargs="+", default=[8, 64, 512])
+    parser.add_argument("--rows", type=int, nargs="+", help="only these, from 0; all without it")
     parser.add_argument("--rates", type=Path, required=True, help="what ledger_rate wrote")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
