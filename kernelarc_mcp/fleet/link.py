@@ -14,7 +14,7 @@ from kernelarc_mcp.fleet.broker import Broker
 
 NAMESPACE: Final = "kernelarc"
 DEFAULT_PORT: Final = 6379
-PATIENCE: Final = 20.0
+PATIENCE: Final = 15.0
 """Seconds without a word from the cluster after which it counts as lost."""
 _BROKER: Final = "broker"
 _PROBE_SECONDS: Final = 3.0
@@ -93,7 +93,7 @@ class Link:
 
     async def call(self, method: str, *arguments: object, seconds: float = 10.0) -> Any:
         """Call a method of the broker; ClusterLost where the cluster is silent for too long."""
-        until = time.monotonic() + self.patience + seconds
+        until = time.monotonic() + max(self.patience, seconds)
         while True:
             try:
                 async with asyncio.timeout(seconds):
@@ -101,7 +101,7 @@ class Link:
                         self._handle = await asyncio.to_thread(_broker, self.namespace)
                     return await getattr(self._handle, method).remote(*arguments)
             except (RayActorError, GetTimeoutError, TimeoutError) as error:
-                self._handle = None
+                self._handle = None  # one that lives may have taken its place
                 if time.monotonic() >= until:
                     raise ClusterLost(f"the fleet's broker cannot be reached: {error}") from error
                 _LOG.warning("the fleet's broker does not answer (%s)", type(error).__name__)
