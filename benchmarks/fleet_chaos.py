@@ -47,7 +47,7 @@ HOSTS: Final = ("one", "two", "three")
 AGENTS: Final = ("ada", "bob", "cy", "dee")
 PLANS: Final = ("wrong", "broken", "gain:-50", "gain:0.1", "gain:-50", "wrong", "gain:-3", "gain:9")
 KILLS: Final = ("actor",) * 5 + ("stopped actor", "node", "worker", "stand-in", "broker")
-PAUSE: Final = 0.5
+PAUSE: Final = 0.25
 _STOPPED_SECONDS: Final = 20.0
 _BETWEEN: Final = (6.0, 14.0)
 _RECOVERY: Final = 150.0
@@ -78,6 +78,13 @@ class Chaos:
         command += ["--http", "127.0.0.1:0", "--executor", f"ray://{self._fleet.address}"]
         with (self._fleet.folder / "server.log").open("wb") as log:
             self._server = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def wait_for_a_device(self, until: float) -> None:
+        """Return when a host offers its device anew, or at a time."""
+        hosts = [self._fleet.workers[name] for name in HOSTS]
+        before = [one.said("offered: ") for one in hosts]
+        while before == [one.said("offered: ") for one in hosts] and time.monotonic() < until:
+            time.sleep(0.2)
 
     def end(self) -> None:
         """Stop the server."""
@@ -254,6 +261,12 @@ def main() -> None:
                     print(
                         f"{time.monotonic() - began:6.0f} s  {done:4d} settled  {what}", flush=True
                     )
+                    if what == "head":
+                        # Everything starts anew; what is killed meanwhile would be killed while it starts.
+                        lost = time.monotonic()
+                        chaos.wait_for_a_device(lost + _RECOVERY)
+                        wait_until_settled(host, settled(host) + 1, lost + _RECOVERY)
+                        chaos.recoveries.append(round(time.monotonic() - lost))
                     until = time.monotonic() + chance.uniform(*_BETWEEN)
                     wait_until_settled(host, (heads or [count])[0], until)
                 seconds = time.monotonic() - began

@@ -76,6 +76,7 @@ class Link:
     namespace: str = NAMESPACE
     patience: float = PATIENCE
     _handle: Any = field(default=None, init=False)
+    _lost: str = field(default="", init=False)
 
     async def connect(self) -> None:
         """Join the cluster as a driver, by a Ray node of this host; ClusterLost where none lets it."""
@@ -92,7 +93,19 @@ class Link:
             raise ClusterLost(f"cannot join the Ray cluster at {self.address}: {first}") from error
 
     async def call(self, method: str, *arguments: object, seconds: float = 10.0) -> Any:
-        """Call a method of the broker; ClusterLost where the cluster is silent for too long."""
+        """Call a method of the broker; ClusterLost where the cluster is silent for too long.
+
+        Once that is so it stays so: nobody else waits for what is lost.
+        """
+        if self._lost:
+            raise ClusterLost(self._lost)
+        try:
+            return await self._call(method, arguments, seconds)
+        except ClusterLost as error:
+            self._lost = str(error)
+            raise
+
+    async def _call(self, method: str, arguments: tuple[object, ...], seconds: float) -> Any:
         until = time.monotonic() + max(self.patience, seconds)
         while True:
             try:
@@ -107,7 +120,8 @@ class Link:
                 _LOG.warning("the fleet's broker does not answer (%s)", type(error).__name__)
                 await self._head(until)
             except RayError as error:
-                raise ClusterLost(f"the Ray cluster is lost: {error}") from error
+                first = str(error).partition("\n")[0]
+                raise ClusterLost(f"the Ray cluster is lost: {first}") from error
 
     async def _head(self, until: float) -> None:
         """Wait a moment for the head, so that its loss is told as what it is."""
