@@ -27,7 +27,7 @@ from kernelarc_mcp.host.events import (
 from kernelarc_mcp.host.ledger import Ledger
 
 ARCHIVE: Final = (
-    Path(__file__).resolve().parent.parent / "docs" / "measurements" / "h200_campaign.tar.gz"
+    Path(__file__).resolve().parent.parent / "docs" / "measurements" / "h200_campaign_second.tar.gz"
 )
 
 
