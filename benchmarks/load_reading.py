@@ -3,6 +3,7 @@
 import argparse
 import gc
 import json
+import os
 import subprocess
 import sys
 from contextlib import AsyncExitStack, ExitStack
@@ -53,7 +54,7 @@ def reading(
         ECHO: Load(bare, nobody, [[("echo", {"text": "hello"})]] * len(tokens)),
         RECITED: Load(bare, nobody, [recited] * len(tokens)),
     }
-    slices = anyio.run(_in_turn, options, loads)
+    slices, stolen = anyio.run(_in_turn, options, loads)
     by_tool = {name: _together(slices_of) for name, slices_of in slices.items()}
     rows = [quantile_row(tool, taken) for tool, taken in sorted(by_tool[OURS].items())]
     whole = {name: quantile_row(name, _all_of(by_tool[name])) for name in loads}
@@ -76,6 +77,10 @@ def reading(
     lines += [
         f"Median of our slices' over the {name}'s: {ratio:.2f}." for name, ratio in ratios.items()
     ]
+    told = ", ".join(" / ".join(f"{one:.1f}" for one in turn) for turn in stolen)
+    lines.append(
+        f"Of the cores' time others on the host took, in the same slices, percent: {told}."
+    )
     faults = [f"{name}: p99 {high:.1f} ms" for name, _, _, high in rows if high > LIMIT_MS]
     if ratios[ECHO] > RATIO:
         faults.append(f"p99 is {ratios[ECHO]:.2f} times the echo's")
@@ -108,9 +113,15 @@ async def _one_of_each(url: str, token: str, ticket: str) -> dict[str, object]:
         return {tool: await agent.call(tool, given) for tool, given in _reads(ticket)}
 
 
-async def _in_turn(options: argparse.Namespace, loads: dict[str, Load]) -> dict[str, list[Taken]]:
-    """Put the loads on in turn; return what the calls of each slice took, by load."""
+async def _in_turn(
+    options: argparse.Namespace, loads: dict[str, Load]
+) -> tuple[dict[str, list[Taken]], list[list[float]]]:
+    """Put the loads on in turn; return what the calls of each slice took, by load.
+
+    Beside it, by round and load, which share of the cores (percent) the host gave to others meanwhile.
+    """
     slices: dict[str, list[Taken]] = {name: [] for name in loads}
+    stolen: list[list[float]] = []
     async with AsyncExitStack() as ends:
         agents = {
             name: await ends.enter_async_context(agents_of(load.url, load.tokens))
@@ -122,11 +133,22 @@ async def _in_turn(options: argparse.Namespace, loads: dict[str, Load]) -> dict[
         for number in range(options.slices):
             # What all are held up by for a while stays in one round, and no load is always first.
             names = list(loads)[number % len(loads) :] + list(loads)[: number % len(loads)]
+            taken_from_us: dict[str, float] = {}
             for name in names:
+                before = _stolen_seconds()
                 calls, seed = loads[name].calls, options.seed + number
                 taken = await work(agents[name], calls, options.slice_seconds, seed)
                 slices[name].append(taken)
-    return slices
+                cores = options.slice_seconds * (os.cpu_count() or 1)
+                taken_from_us[name] = 100 * (_stolen_seconds() - before) / cores
+            stolen.append([taken_from_us[name] for name in loads])
+    return slices, stolen
+
+
+def _stolen_seconds() -> float:
+    """Return how long the cores of this virtual machine were kept waiting by its host, in all."""
+    fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
+    return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
 
 class echo_server:

@@ -101,8 +101,9 @@ class Ledger:
         nothing is written then.
         """
         self._expect_the_same_file()
-        self._expect_no_stopped_writer()
-        self.connection.execute("BEGIN IMMEDIATE")
+        if not self._begun_at_once():
+            self._expect_no_stopped_writer()
+            self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
             self.connection.execute("COMMIT")
@@ -111,6 +112,20 @@ class Ledger:
             if self.connection.in_transaction:
                 self.connection.rollback()
             raise
+
+    def _begun_at_once(self) -> bool:
+        """Begin to write; False where somebody else does just now."""
+        self.connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        finally:
+            self.connection.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
+        self._stopped = None
+        return True
 
     def _expect_no_stopped_writer(self) -> None:
         # SQLite would wait for it, with all that waits for this process, and then not say for whom.
