@@ -41,7 +41,7 @@ GOAL_SUBMISSIONS: Final = 10_000
 _PATIENCE_MS: Final = 120_000
 _SEEN: Final = """ticket => new Promise(done => {
   const look = () => [...document.querySelectorAll('#stream tbody tr')].some(
-    row => row.cells[0].textContent === ticket && row.cells[2].className);
+    row => row.cells[0].textContent.split(' ')[0] === ticket && row.cells[2].className);
   if (look()) return done(Date.now());
   new MutationObserver((_, watcher) => { if (look()) { watcher.disconnect(); done(Date.now()); } })
     .observe(document.getElementById('stream'), { childList: true, subtree: true });
