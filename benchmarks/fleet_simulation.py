@@ -2,7 +2,7 @@
 
     python -m benchmarks.fleet_simulation --rates docs/measurements/ledger_rate.json --out docs/measurements/fleet_simulation.json
 
-Evaluations are drawn from the campaign recorded on an H200 (docs/measurements/h200_campaign.tar.gz), the times of the server's
+Evaluations are drawn from the campaign recorded on an H200 (docs/measurements/h200_campaign_second.tar.gz), the times of the server's
 process are those that `benchmarks.ledger_rate` measured, the model is `benchmarks.fleet_model`. Deterministic by `--seed`.
 """
 
