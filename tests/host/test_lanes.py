@@ -302,3 +302,33 @@ def test_a_canary_and_a_spread_of_a_record_that_moved_meanwhile_are_dropped_and_
         assert all(host.submission("ada", f"s00{n}").verdict == "KEEP" for n in (3, 4, 5))
     assert executor.ever.count("canary-1") == 2 and bodies(folder, "canary") != []
     assert verify(folder) == []
+
+
+def test_what_wins_on_a_device_that_is_quarantined_meanwhile_is_judged_again_and_costs_nothing(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder, attempts=40, in_flight=4, r_draft=1000, canary_rate=1.0)
+    executor = InProcess(4)
+    with opened(folder) as host:
+        host.submit("ada", source=planned(0, "leans:20"))
+
+        async def quarantine() -> None:
+            executor.let("calibrate", "s001-screen", "s001-confirm", "spread-s001")
+            await until(lambda: host.submission("ada", "s001").state == "done")
+            host.submit("ada", source=planned(1, "gain:30"))
+            host.submit("ada", source=planned(2, "gain:25"))
+            executor.let("s002-screen", *(f"canary-{number}" for number in range(1, 20)))
+            await executor.until("s002-confirm", "s003-screen")
+            for number in range(3, 8):
+                host.submit("bob", source=planned(number, "gain:0"))
+                executor.let(f"s00{number + 1}-screen")
+            await until(lambda: host.board("ada").quarantined != "")
+            executor.let("s002-confirm", "s003-screen")
+
+        dispatch(host, executor, quarantine)
+        again = [one for one in causes(folder) if one[1] == "device_quarantined"]
+        assert sorted(ticket for ticket, _ in again) == ["s002", "s003"]
+        assert host.board("ada").wealth["ada"] == pytest.approx(0.005, rel=1e-12)
+        assert host.submission("ada", "s002").state == "queued"
+    assert verify(folder) == []
