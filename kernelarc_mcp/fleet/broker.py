@@ -60,6 +60,8 @@ class _Place:
     marks: int = 0
     quarantined: str = ""
     until: float = 0.0
+    turn: int = 0
+    """When it was used last, counted in grants: who was left alone for longest is used first."""
     last: str = ""
     """What it was freed of last: signs of life that still tell of it are older than that."""
 
@@ -94,6 +96,7 @@ class Broker:
         self._places: dict[str, _Place] = {}
         self._sessions: dict[str, _Session] = {}
         self._used: dict[str, float] = {}
+        self._turns = 0
 
     async def beat(self, device: Device, busy: str) -> str:
         """Hear that a device is there and works on `busy`; return what it should end, or nothing."""
@@ -240,7 +243,7 @@ class Broker:
     def _match(self) -> None:
         """Give every free device what suits it best."""
         sound = [place.device for place in self._places.values() if not place.quarantined]
-        for place in self._places.values():
+        for place in sorted(self._places.values(), key=lambda one: one.turn):
             if place.key or place.quarantined:
                 continue
             waiting = [bid for one in self._sessions.values() for bid in one.waiting.values()]
@@ -250,6 +253,8 @@ class Broker:
                 del owner.waiting[bid.key]
                 owner.granted[bid.key] = owner.running[bid.key] = place.device.name
                 place.key, place.campaign, place.since = bid.key, bid.campaign, self._clock()
+                self._turns += 1
+                place.turn = self._turns
                 owner.wake.set()
 
     def _sweep(self) -> None:

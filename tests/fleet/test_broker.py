@@ -180,3 +180,14 @@ async def test_a_host_where_no_guard_starts_is_quarantined_with_the_reason_at_on
     await broker.done("s/1", "one", "broken", "its guard cannot be started", [])
     devices = (await broker.news("s", 0.0)).devices
     assert devices is not None and devices[0].quarantined == "its guard cannot be started"
+
+
+async def test_devices_that_are_free_take_turns() -> None:
+    broker, _ = await begun("one", "two", "three")
+    used = []
+    for number in range(6):
+        await ask(broker, f"s/{number}")
+        ((key, name),) = (await granted(broker)).items()
+        used.append(name)
+        await broker.done(key, name, "answered", "", [])
+    assert used == ["one", "two", "three"] * 2
