@@ -95,3 +95,13 @@ def test_who_only_writes_for_long_is_named_too(folder: Path) -> None:
         assert blocker is not None and blocker.pid == os.getpid()
         assert str(blocker).endswith("is writing")
     assert blocker_of(folder / ledger.FILE) is None
+
+
+def test_nobody_is_looked_for_while_a_ledger_is_free(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Path] = []
+    monkeypatch.setattr(ledger, "stopped_writer", looks.append)
+    with opened(folder) as host:
+        ticket, charged = host.submit("ada", source=kernel(1))
+    assert ticket and charged and not looks
