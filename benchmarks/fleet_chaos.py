@@ -228,6 +228,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--heads", type=int, default=2, help="how often the head is killed")
+    parser.add_argument("--kills", nargs="+", choices=sorted(set(KILLS)), default=KILLS)
     parser.add_argument("--seconds", type=float, default=1500.0, help="after which it has failed")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--keep", type=Path, help="a folder for the campaign and all logs")
@@ -255,7 +256,7 @@ def main() -> None:
                     if time.monotonic() - began > asked.seconds:
                         break
                     due = bool(heads) and settled(host) >= heads[0]
-                    what = "head" if due else chance.choice(KILLS)
+                    what = "head" if due else chance.choice(asked.kills)
                     heads = heads[1:] if due else heads
                     chaos.strike(what)
                     print(
