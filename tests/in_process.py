@@ -68,9 +68,6 @@ class InProcess:
             await anyio.sleep_forever()
         return self.lanes
 
-    async def aclose(self) -> None:
-        """End nothing."""
-
     async def __aenter__(self) -> Self:
         return self
 

@@ -96,12 +96,8 @@ class FleetClient:
         group.cancel_scope.cancel()
         # Without what ended the block: a group would wrap it.
         await group.__aexit__(None, None, None)
-
-    async def aclose(self) -> None:
-        """End the stand-in, and with it all its guards."""
-        if self._standin is not None:
-            self._standin.outbox.close()
-            await guard_process.end(self._standin.process, self._log, self._grace)
+        # Ended here, not lost: whoever enters again is told of no loss.
+        self._lost = ""
 
     @property
     def pid(self) -> int | None:

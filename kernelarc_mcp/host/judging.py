@@ -25,9 +25,6 @@ class Guard(Protocol):
     ) -> Counted | Profiled:
         """Ask something that decides nothing; otherwise as `judge`."""
 
-    async def aclose(self) -> None:
-        """End what runs."""
-
 
 class Executor(Guard, Protocol):
     """A guard that takes as many requests at once as it has lanes.
@@ -97,10 +94,6 @@ class LocalExecutor:
         if known == 1:
             await anyio.sleep_forever()
         return 1
-
-    async def aclose(self) -> None:
-        """End the guard."""
-        await self._guard.aclose()
 
     async def __aenter__(self) -> Self:
         return self

@@ -163,6 +163,21 @@ async def test_a_stand_in_that_loses_its_way_is_ended_and_the_next_one_is_starte
                 await fleet.judge(request("x"), deadline=60)
 
 
+async def test_what_was_ended_on_leaving_is_no_loss_for_whoever_enters_again(
+    tmp_path: Path,
+) -> None:
+    fleet = client(tmp_path, "devices('a')\nnext_line()")
+    ended: list[int] = []
+    for _ in range(2):
+        async with fleet:
+            with anyio.fail_after(60):
+                assert await fleet.wait_lanes(0) == 1
+            assert fleet.pid is not None and fleet.pid not in ended
+            ended.append(fleet.pid)
+        assert fleet.pid is None
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ended)
+
+
 async def test_a_stand_in_that_cannot_be_started_is_named(tmp_path: Path) -> None:
     async with FleetClient([str(tmp_path / "nothing")]) as fleet:
         with pytest.raises(GuardNotStarted, match=r"cannot be started \(.*nothing\)"):
