@@ -73,6 +73,9 @@ class Session:
             for key in news.lost:
                 if key in self._silent:
                     self._silent[key].set()
+                elif (waited := self._waiting.get(key)) is not None:
+                    # Its device went before it was heard of here: it waits for another.
+                    await self._bid(waited[0])
             if news.devices is not None:
                 self._seen = news.devices
                 self._tell_devices()
@@ -85,8 +88,7 @@ class Session:
         granted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[key] = bid, granted
         try:
-            if not await self.link.call("bid", self._id, bid):
-                await self.enter()
+            await self._bid(bid)
             name = await granted
         except asyncio.CancelledError:
             self._waiting.pop(key, None)
@@ -115,6 +117,11 @@ class Session:
         self._running.pop(key, None)
         self._silent.pop(key, None)
         await self.link.call("done", key, name, ending, why, list(blamed))
+
+    async def _bid(self, bid: Bid) -> None:
+        """Let a request wait; where the broker does not know this stand-in, with all else that waits."""
+        if not await self.link.call("bid", self._id, bid):
+            await self.enter()
 
     def _device(self, name: str) -> Device:
         found = next((one.device for one in self._seen if one.device.name == name), None)

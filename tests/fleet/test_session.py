@@ -1,10 +1,14 @@
 """What a stand-in tells the server of devices; the broker's side is made up here."""
 
+import asyncio
+from contextlib import suppress
+from typing import Any
+
 import pytest
 
 from kernelarc_guard.fleet_wire import Capacity
 from kernelarc_guard.model import Model
-from kernelarc_mcp.fleet.broker import Seen
+from kernelarc_mcp.fleet.broker import Broker, Seen
 from kernelarc_mcp.fleet.choice import Device
 from kernelarc_mcp.fleet.versions import versions
 
@@ -53,6 +57,40 @@ def test_devices_of_other_versions_are_refused_with_what_differs_and_quarantined
 def test_devices_of_another_model_are_told_and_those_of_another_kind_are_not() -> None:
     found = told(seen("a"), seen("b", model="H100"), seen("c", kind="cpu", model="EPYC"))
     assert set(found) == {"a", "b"}
+
+
+class Near(Link):
+    """A link to a broker of this process."""
+
+    def __init__(self) -> None:
+        super().__init__(Address("x", 1))
+        self.broker = Broker()
+
+    async def call(self, method: str, *arguments: object, seconds: float = 10.0) -> Any:
+        """Call it at once."""
+        return await getattr(self.broker, method)(*arguments)
+
+
+def test_a_request_whose_device_goes_before_it_is_told_of_it_waits_for_another() -> None:
+    async def placed() -> str:
+        link = Near()
+        broker = link.broker
+        session = Session(link, lambda said: None, campaign="c", kind="cuda", model="")
+        await session.enter()
+        await broker.beat(seen("a").device, "")
+        placing = asyncio.create_task(session.place("screen", frozenset()))
+        while not broker._places["a"].key:
+            await asyncio.sleep(0)
+        await broker.withdraw_device("a")
+        await broker.beat(seen("b").device, "")
+        following = asyncio.create_task(session.follow())
+        _, device = await asyncio.wait_for(placing, 60)
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+        return device.name
+
+    assert asyncio.run(placed()) == "b"
 
 
 @pytest.mark.parametrize("text", ["", "host:", "host:0", "host:x", "ray://:6379"])
