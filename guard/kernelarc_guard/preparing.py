@@ -72,7 +72,11 @@ class Preparing:
                 return
             free = ahead_cores(_threads(request)) if building.beside else frozenset()
             if cores := self._cores or free:
-                self._tell({"request": request, "gpu": building.gpu}, cores, self._sandbox)
+                try:
+                    self._tell({"request": request, "gpu": building.gpu}, cores, self._sandbox)
+                except OSError as error:
+                    # The machine lets no more processes start: the judgement builds, or says so.
+                    print(f"nothing is built ahead: {error}", file=sys.stderr, flush=True)
             elif not self._told:
                 self._told = True
                 why = "there are too few cores" if building.beside else "it is the device"

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -187,6 +188,17 @@ def test_without_cores_for_it_nothing_is_built_ahead_and_that_is_said_once(
     assert not preparing.end(), "there is no process to end"
     said = capfd.readouterr().err
     assert said.count("nothing is built ahead for cpu: there are too few cores") == 1
+
+
+def test_a_machine_on_which_no_process_starts_only_keeps_it_from_building_ahead(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
+    preparing = Preparing(frozenset(cores.ALL))
+    preparing.know("cpu", Building("", beside=False), find_sandbox())
+    preparing.offer(asked(tmp_path, variant(10)))
+    assert not preparing.end(), "there is no process to end"
+    assert "nothing is built ahead: [Errno 2]" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 16, 64])
