@@ -47,6 +47,8 @@ class News:
     """Keys of requests whose device has gone silent."""
     devices: tuple[Seen, ...] | None = None
     """All devices, where something about them is new."""
+    number: int = 0
+    """By which a stand-in says that it has heard this; 0 where nothing is new."""
 
 
 @dataclass
@@ -80,6 +82,8 @@ class _Session:
     """Of these, what it has not heard of."""
     lost: set[str] = field(default_factory=set)
     told: tuple[Seen, ...] | None = None
+    said: News | None = None
+    """What it was told last, and may not have heard."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -97,6 +101,7 @@ class Broker:
         self._sessions: dict[str, _Session] = {}
         self._used: dict[str, float] = {}
         self._turns = 0
+        self._said = 0
 
     async def beat(self, device: Device, busy: str) -> str:
         """Hear that a device is there and works on `busy`; return what it should end, or nothing."""
@@ -189,8 +194,12 @@ class Broker:
                     self._quarantine(marked, said, now)
         self._match()
 
-    async def news(self, session: str, wait: float) -> News:
-        """Return what is new to a stand-in as soon as there is something, or after `wait` seconds."""
+    async def news(self, session: str, wait: float, heard: int | None = None) -> News:
+        """Return what is new to a stand-in as soon as there is something, or after `wait` seconds.
+
+        What it was told last is said again unless `heard` is its number, for an answer may be lost on its
+        way; None: whatever was said came through.
+        """
         until = self._clock() + wait
         while True:
             self._sweep()
@@ -198,10 +207,15 @@ class Broker:
             if known is None:
                 return News(known=False)
             known.heard = self._clock()
+            if known.said is not None and heard not in (None, known.said.number):
+                return known.said
+            known.said = None
             known.wake.clear()
             devices = self._seen()
             if known.granted or known.lost or devices != known.told:
-                news = News(
+                self._said += 1
+                known.said = News(
+                    number=self._said,
                     granted=dict(known.granted),
                     lost=frozenset(known.lost),
                     devices=devices if devices != known.told else None,
@@ -209,7 +223,7 @@ class Broker:
                 known.granted.clear()
                 known.lost.clear()
                 known.told = devices
-                return news
+                return known.said
             left = until - self._clock()
             if left <= 0:
                 return News()

@@ -32,6 +32,8 @@ class Session:
         self._waiting: dict[str, tuple[Bid, asyncio.Future[str]]] = {}
         self._running: dict[str, str] = {}
         self._silent: dict[str, asyncio.Event] = {}
+        self._heard = 0
+        """Number of the last news."""
         self._seen: tuple[Seen, ...] = ()
         self._told: Capacity | None = None
 
@@ -47,6 +49,7 @@ class Session:
 
     async def enter(self) -> None:
         """Make it known to the broker, with all that it has."""
+        self._heard = 0  # a broker that was started again counts anew
         waiting = [bid for bid, _ in self._waiting.values()]
         await self.link.call("enter", self._id, self._campaign, dict(self._running), waiting)
 
@@ -57,8 +60,9 @@ class Session:
     async def follow(self) -> None:
         """Hear what is new, until cancelled."""
         while True:
-            news = await self.link.call("news", self._id, _POLL_SECONDS, seconds=15.0)
+            news = await self.link.call("news", self._id, _POLL_SECONDS, self._heard, seconds=15.0)
             assert isinstance(news, News)
+            self._heard = news.number or self._heard
             if not news.known:
                 await self.enter()
                 continue

@@ -73,6 +73,19 @@ async def test_a_request_gets_the_free_device_and_the_next_one_waits_until_it_is
     assert await granted(broker) == {"s/2": "one"}
 
 
+async def test_what_a_stand_in_did_not_hear_is_said_again_and_nothing_twice() -> None:
+    broker, _ = await begun("one")
+    await ask(broker, "s/1")
+    first = await broker.news("s", 0.0, 0)
+    assert first.granted == {"s/1": "one"} and first.devices is not None
+    await broker.withdraw_device("one")
+    assert await broker.news("s", 0.0, 0) == first
+    second = await broker.news("s", 0.0, first.number)
+    assert second.lost == {"s/1"} and not second.granted and second.devices == ()
+    assert await broker.news("s", 0.0, first.number) == second
+    assert (await broker.news("s", 0.0, second.number)).number == 0
+
+
 async def test_a_stale_sign_of_life_neither_takes_nor_frees_a_device() -> None:
     broker, _ = await begun("one")
     await ask(broker, "s/1", "s/2")
