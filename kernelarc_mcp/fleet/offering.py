@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,7 +85,10 @@ class Offering:
                     self._announce(device)
                 known = True
                 if ended := await self._link.call("beat", device, busy):
-                    await self._actor.cancel.remote(ended)
+                    # Where it does not come through it is told again with the next sign of life.
+                    with suppress(RayError, TimeoutError):
+                        async with asyncio.timeout(_STATE_SECONDS):
+                            await self._actor.cancel.remote(ended)
             await asyncio.sleep(_BEAT_SECONDS)
 
     async def withdraw(self) -> None:
