@@ -185,8 +185,13 @@ class DeviceActor:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        async with asyncio.timeout(_IDENTITY_SECONDS):
-            out, err = await process.communicate()
+        try:
+            async with asyncio.timeout(_IDENTITY_SECONDS):
+                out, err = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         if process.returncode:
             last = (err.decode("utf-8", "replace").strip() or "no message").splitlines()[-1]
             raise RuntimeError(

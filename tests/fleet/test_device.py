@@ -12,6 +12,7 @@ from host_places import make_problem, planned
 from kernelarc_guard.lease import boot_id
 from kernelarc_guard.protocol import ANSWER, Calibrate, Refusal, Request, Result, Screen
 from kernelarc_guard.solution import make_solution, reference_solution
+from kernelarc_mcp.fleet import device
 from kernelarc_mcp.fleet.device import DeviceActor, Offer, Said
 from kernelarc_mcp.fleet.versions import versions
 
@@ -65,9 +66,25 @@ async def asked(actor: DeviceActor, request: Request, key: str = "s/1") -> list[
 
 
 async def test_it_says_what_it_is_and_with_what_its_guard_judges(actor: DeviceActor) -> None:
-    device, busy = await actor.state()
-    assert (device.name, device.kind, device.model, busy) == ("far:cpu", "cpu", "a processor", "")
-    assert device.versions == versions() and device.toolchain["torch"] == "2.11.0"
+    known, busy = await actor.state()
+    assert (known.name, known.kind, known.model, busy) == ("far:cpu", "cpu", "a processor", "")
+    assert known.versions == versions() and known.toolchain["torch"] == "2.11.0"
+
+
+async def test_a_guard_that_does_not_say_what_its_device_is_is_asked_no_longer_than_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent, told = tmp_path / "silent", tmp_path / "pid"
+    silent.write_text(f"#!/bin/sh\necho $$ > {told}.new; mv {told}.new {told}\nexec sleep 600\n")
+    silent.chmod(0o755)
+    monkeypatch.setattr(device, "_IDENTITY_SECONDS", 1.0)
+    asked = DeviceActor(Offer("far:cpu", "far", "cpu", str(silent), tmp_path / "far", {}))
+    for _ in range(60):
+        with pytest.raises(TimeoutError):
+            await asked.state()
+        if told.exists():
+            break
+    assert not Path(f"/proc/{told.read_text().strip()}").exists()
 
 
 async def test_an_answer_calls_the_device_as_it_was_asked_and_says_what_was_held(
