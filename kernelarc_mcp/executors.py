@@ -11,12 +11,23 @@ from kernelarc_mcp.host.judging import Executor, LocalExecutor
 from kernelarc_mcp.host.settings import CampaignSettings
 
 LOCAL: Final = "local"
-HEAD: Final = "127.0.0.1:6379"
+DEFAULT_PORT: Final = 6379
+HEAD: Final = f"127.0.0.1:{DEFAULT_PORT}"
 _RAY: Final = re.compile(r"ray(?:://(?P<head>[^/]+)(?:/(?P<namespace>[\w.-]+))?)?")
 
 
 class ExecutorError(ValueError):
     """What was said is no executor, or it cannot be had here; the message says what is allowed."""
+
+
+def read_head(text: str) -> tuple[str, int]:
+    """Read HOST[:PORT] of a Ray head; ValueError where it is something else."""
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        host, port = text, str(DEFAULT_PORT)
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r}: expected HOST[:PORT] of the Ray head")
+    return host, int(port)
 
 
 def make_executor(
@@ -35,10 +46,14 @@ def make_executor(
         raise ExecutorError(
             f"{text!r}: expected local, ray (the head is on this host) or ray://HOST[:PORT]"
         )
+    try:
+        host, port = read_head(found["head"] or HEAD)
+    except ValueError as error:
+        raise ExecutorError(str(error)) from error
     if find_spec("ray") is None:
         raise ExecutorError(f"{text} needs Ray: pip install 'kernelarc-mcp[ray]'")
     command = [sys.executable, "-I", "-m", "kernelarc_mcp.fleet.standin"]
-    command += ["--address", found["head"] or HEAD, "--campaign", settings.name]
+    command += ["--address", f"{host}:{port}", "--campaign", settings.name]
     command += ["--kind", "cuda" if settings.device.startswith("cuda") else "cpu"]
     if settings.device_model:
         command += ["--model", settings.device_model]

@@ -16,8 +16,8 @@ from kernelarc_mcp.cache import cache_root
 from kernelarc_mcp.cli.children import stopped_by_signals
 from kernelarc_mcp.cli.console import UserError, err
 from kernelarc_mcp.cli.options import AllowUnsandboxed, GuardPython, LockClocks, guard_python
+from kernelarc_mcp.executors import DEFAULT_PORT, read_head
 
-_DEFAULT_PORT: Final = 6379
 _PROBE_SECONDS: Final = 3.0
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
@@ -36,7 +36,7 @@ def worker(
         typer.Option(
             "--address",
             metavar="HOST[:PORT]",
-            help=f"The Ray head of the fleet; port {_DEFAULT_PORT} unless another is said.",
+            help=f"The Ray head of the fleet; port {DEFAULT_PORT} unless another is said.",
         ),
     ] = "",
     head: Annotated[
@@ -44,7 +44,7 @@ def worker(
     ] = False,
     port: Annotated[
         int, typer.Option("--port", min=1, max=65535, help="Port of the head that --head starts.")
-    ] = _DEFAULT_PORT,
+    ] = DEFAULT_PORT,
     device: Annotated[
         list[str] | None,
         typer.Option(
@@ -139,12 +139,10 @@ def worker(
 
 
 def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.removeprefix("ray://").rpartition(":")
-    if not colon:
-        host, port = port, str(_DEFAULT_PORT)
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise UserError(f"--address: {text!r}: expected HOST[:PORT] of the Ray head")
-    return host, int(port)
+    try:
+        return read_head(text.removeprefix("ray://"))
+    except ValueError as error:
+        raise UserError(f"--address: {error}") from error
 
 
 def _devices(given: list[str]) -> tuple[bool, int, str]:

@@ -43,6 +43,9 @@ def test_an_executor_is_named_in_one_word_and_anything_else_is_refused(
     assert command.endswith("--namespace lab")
     with pytest.raises(ExecutorError, match="expected local, ray"):
         make_executor("slurm", SETTINGS, tmp_path, sys.executable)
+    for wrong in ("ray://far:x", "ray://:7000", "ray://far:0", "ray://far:70000"):
+        with pytest.raises(ExecutorError, match=r"expected HOST\[:PORT\] of the Ray head"):
+            make_executor(wrong, SETTINGS, tmp_path, sys.executable)
     monkeypatch.setattr("kernelarc_mcp.executors.find_spec", lambda name: None)
     with pytest.raises(ExecutorError, match=r"pip install 'kernelarc-mcp\[ray\]'"):
         make_executor("ray", SETTINGS, tmp_path, sys.executable)
