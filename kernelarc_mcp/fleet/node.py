@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -92,14 +91,22 @@ class Node:
             },
         )
         assert self._process.stdout is not None
-        until = time.monotonic() + _START_SECONDS
-        for line in self._process.stdout:
-            self._said.append(line.strip())
-            if _STARTED in line:
-                threading.Thread(target=_drain, args=(self._process.stdout,), daemon=True).start()
-                return
-            if time.monotonic() > until:
-                break
+        # Reading has no deadline of its own, and what hangs says nothing.
+        late = threading.Timer(_START_SECONDS, _kill, (self._process,))
+        late.daemon = True
+        late.start()
+        try:
+            for line in self._process.stdout:
+                self._said.append(line.strip())
+                if _STARTED in line:
+                    rest = threading.Thread(
+                        target=_drain, args=(self._process.stdout,), daemon=True
+                    )
+                    rest.start()
+                    return
+        finally:
+            late.cancel()
+        self._process.stdout.close()
         last = next((line for line in reversed(self._said) if line), "it wrote nothing")
         self.stop()
         raise NodeFailed(f"`ray start` failed: {last}")
@@ -125,6 +132,12 @@ class Node:
                     os.killpg(process.pid, number)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_STOP_SECONDS)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill a process that leads a group, with its group."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _drain(lines: IO[str]) -> None:
