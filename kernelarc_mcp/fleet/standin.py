@@ -152,9 +152,6 @@ def main() -> None:
     parser.add_argument("--kind", choices=["cpu", "cuda"], required=True)
     parser.add_argument("--model", default="", help="Use devices of this model only.")
     parser.add_argument(
-        "--join", action="store_true", help="Start a Ray node here, without devices."
-    )
-    parser.add_argument(
         "--patience", type=float, default=PATIENCE, help="Seconds of silence that are no loss yet."
     )
     options = parser.parse_args()
