@@ -187,9 +187,10 @@ class GuardClient:
                     await self._end(min(2.0, self._grace))
 
     async def aclose(self) -> None:
-        """End the guard: close its stdin, and kill it where it does not go."""
-        async with self._lock:
-            await self._end(self._grace)
+        """End the guard: close its stdin, and kill it where it does not go; also for who is cancelled."""
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                await self._end(self._grace)
 
     async def _exchange(
         self, request: Request | Inquiry, on_progress: OnProgress

@@ -46,6 +46,19 @@ async def test_one_process_serves_several_requests_and_ends_with_the_client(
     assert "scripted guard" in (tmp_path / "guard.log").read_text()
 
 
+async def test_an_idle_guard_ends_with_a_client_that_is_left_because_of_a_cancellation(
+    tmp_path: Path,
+) -> None:
+    guard = GuardClient(scripted_guard(tmp_path))
+    with anyio.CancelScope() as scope:
+        async with guard:
+            await guard.start()
+            pid = guard.pid
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert pid is not None and guard.pid is None and not Path(f"/proc/{pid}").exists()
+
+
 async def test_a_guard_that_dies_is_named_with_its_end_and_started_again(tmp_path: Path) -> None:
     path = script(tmp_path, "sys.stdin.readline()", "os.kill(os.getpid(), 11)")
     async with GuardClient(path) as guard:
