@@ -75,7 +75,9 @@ class Preparing:
                 try:
                     self._tell({"request": request, "gpu": building.gpu}, cores, self._sandbox)
                 except OSError as error:
-                    # The machine lets no more processes start: the judgement builds, or says so.
+                    # The machine lets no more processes start: the judgement builds, or says so. One that
+                    # may have half a line goes.
+                    self._end()
                     print(f"nothing is built ahead: {error}", file=sys.stderr, flush=True)
             elif not self._told:
                 self._told = True
