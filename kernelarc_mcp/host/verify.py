@@ -131,12 +131,12 @@ class _Replay:
                 event = read(row)
                 self._before(event)
                 apply(self.state, event)
+                self._after(event)
             except (Inconsistent, ValueError, HostError) as error:
                 text = str(error)
                 where = f"event row {row.seq}"
                 self.findings.append(text if where in text else f"{where}: {text}")
                 return
-            self._after(event)
             self._laws.note(event)
         self.complete = True
         self.findings += self._laws.broken(self.state)

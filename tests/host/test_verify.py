@@ -87,6 +87,7 @@ def test_a_deleted_row_is_named(copy: Path) -> None:
         ("UPDATE submission SET verdict = 'KEEP' WHERE ticket = 's004'", "submission row s004"),
         ("DELETE FROM submission WHERE ticket = 's001'", "submission row s001 is missing"),
         ("UPDATE blob SET content = x'00' WHERE rowid = 1", "its bytes do not have its digest"),
+        ("DELETE FROM blob WHERE rowid = 1", "the bytes of kernel.py"),
     ],
 )
 def test_a_counter_edited_in_a_derived_table_is_named(
