@@ -1,13 +1,11 @@
 """What a dispatcher needs of whoever judges: one guard, or a fleet of them behind one process."""
 
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 import anyio
 
 from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
-from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Request, Result
 from kernelarc_mcp.host.guard_client import GuardClient, OnProgress
 
@@ -58,50 +56,14 @@ class Executor(Guard, Protocol):
         """End what runs."""
 
 
-class LocalExecutor:
+class LocalExecutor(GuardClient):
     """One guard of this machine: one lane."""
 
     lanes = 1
     trouble = ""
-
-    def __init__(self, guard_python: str, log: Path | None = None) -> None:
-        """Use the interpreter `guard_python`; write the guard's messages to `log`."""
-        self._guard = GuardClient(guard_python, log)
-
-    async def judge(
-        self, request: Request, *, deadline: float, on_progress: OnProgress | None = None
-    ) -> Result:
-        """As of any guard."""
-        return await self._guard.judge(request, deadline=deadline, on_progress=on_progress)
-
-    async def inquire(
-        self, inquiry: Inquiry, *, deadline: float, on_progress: OnProgress | None = None
-    ) -> Counted | Profiled:
-        """As of any guard."""
-        return await self._guard.inquire(inquiry, deadline=deadline, on_progress=on_progress)
-
-    @property
-    def busy(self) -> bool:
-        """Say whether a request is under way."""
-        return self._guard.busy
-
-    async def prepare(self, request: Prepare) -> bool:
-        """Send what is to be built ahead beside a request that is under way; say whether it was sent."""
-        return await self._guard.prepare(request)
 
     async def wait_lanes(self, known: int) -> int:
         """Return 1 at once where another number is known, else never: a guard starts when it is asked."""
         if known == 1:
             await anyio.sleep_forever()
         return 1
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._guard.aclose()
