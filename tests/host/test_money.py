@@ -8,6 +8,7 @@ import pytest
 from command_line import Run, command_line
 from host_places import kernel, make_campaign, opened
 from stories import Story
+from usage_rows import used
 
 from kernelarc_mcp.cost.prices import PricesError
 from kernelarc_mcp.host.errors import BudgetSpent
@@ -15,7 +16,6 @@ from kernelarc_mcp.host.events import Event, read, seal
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.inconsistent import Inconsistent
 from kernelarc_mcp.host.laws import Laws
-from kernelarc_mcp.host.usage import Used
 from kernelarc_mcp.report import read_report
 
 PRICE = """
@@ -36,18 +36,6 @@ def made(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / "c"
 
     return make
-
-
-def used(run: str, cost: float | None = None, model: str = "", cached: int | None = 0) -> Used:
-    return Used(
-        run=run,
-        client="codex",
-        input_tokens=1_000_000,
-        output_tokens=100_000,
-        cost_usd=cost,
-        cached_tokens=cached,
-        model=model,
-    )
 
 
 def left(host: Host, agent: str) -> str | None:

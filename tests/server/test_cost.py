@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from command_line import Run
 from host_places import judge_all, make_campaign, opened, planned, scripted_guard
+from usage_rows import used
 
 from kernelarc_mcp.cost.prices import PricesError, read_prices
-from kernelarc_mcp.host.usage import Used
 from kernelarc_mcp.report import read_report
 
 OWN = """
@@ -32,18 +32,6 @@ def kept(tmp_path: Path) -> Path:
         host.submit("bob", source=planned(2, "wrong"), model="some-model", tokens=500)
     judge_all(folder, scripted_guard(tmp_path))
     return folder
-
-
-def used(run: str, cost: float | None = None, model: str = "", cached: int | None = 0) -> Used:
-    return Used(
-        run=run,
-        client="codex",
-        input_tokens=1_000_000,
-        output_tokens=100_000,
-        cost_usd=cost,
-        cached_tokens=cached,
-        model=model,
-    )
 
 
 def test_every_shipped_price_has_a_source_and_a_date_and_dated_names_are_known() -> None:
