@@ -19,15 +19,19 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 async def start(command: Sequence[str]) -> Process:
-    """Start a process with pipes for all three streams; OSError where that cannot be."""
-    return await anyio.open_process(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # A Ctrl-C in the terminal is the server's to handle; its end is the guard's end.
-        start_new_session=True,
-    )
+    """Start a process with pipes for all three streams; OSError where that cannot be.
+
+    A cancellation waits until the process can be handed over: nobody else would wait for its end.
+    """
+    with anyio.CancelScope(shield=True):
+        return await anyio.open_process(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # A Ctrl-C in the terminal is the server's to handle; its end is the guard's end.
+            start_new_session=True,
+        )
 
 
 async def keep_messages(process: Process, log: Path | None) -> None:

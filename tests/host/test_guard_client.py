@@ -1,6 +1,8 @@
 """The client of the guard's process, against real processes that misbehave."""
 
+import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -33,6 +35,13 @@ def script(tmp_path: Path, *lines: str) -> str:
     return str(path)
 
 
+def after_turns_of_the_loop(turns: int, act: Callable[[], None]) -> None:
+    if turns == 0:
+        act()
+    else:
+        asyncio.get_running_loop().call_soon(after_turns_of_the_loop, turns - 1, act)
+
+
 async def test_one_process_serves_several_requests_and_ends_with_the_client(
     tmp_path: Path,
 ) -> None:
@@ -44,6 +53,20 @@ async def test_one_process_serves_several_requests_and_ends_with_the_client(
         assert first.op == second.op == "calibrate" and guard.pid == pid is not None
     assert guard.pid is None and not Path(f"/proc/{pid}").exists()
     assert "scripted guard" in (tmp_path / "guard.log").read_text()
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_process_whose_start_is_cancelled_is_handed_over_to_be_ended(
+    tmp_path: Path, turns: int
+) -> None:
+    process = None
+    with anyio.CancelScope() as scope:
+        after_turns_of_the_loop(turns, scope.cancel)
+        process = await guard_process.start([scripted_guard(tmp_path)])
+        await anyio.sleep_forever()
+    assert process is not None
+    await guard_process.end(process, None, 10.0)
+    assert process.returncode is not None and not Path(f"/proc/{process.pid}").exists()
 
 
 async def test_an_idle_guard_ends_with_a_client_that_is_left_because_of_a_cancellation(
