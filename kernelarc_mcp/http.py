@@ -20,13 +20,13 @@ from kernelarc_mcp.web.connections import Connections
 from kernelarc_mcp.web.front import Front
 from kernelarc_mcp.web.listening import CannotListen, listening, run
 from kernelarc_mcp.web.manage import Management
-from kernelarc_mcp.web.metrics import Metrics
+from kernelarc_mcp.web.metrics import Metrics, watch_process
 from kernelarc_mcp.web.names import Names
 from kernelarc_mcp.web.protocol import Protocol
 from kernelarc_mcp.web.rates import BURST_SECONDS, RATE, Rates
 from kernelarc_mcp.web.sessions import Sessions
 
-__all__ = ["CannotListen", "Rules", "serve_http"]
+__all__ = ["CannotListen", "Rules", "application", "prepare", "serve_http"]
 
 log = logging.getLogger(__name__)
 
@@ -78,12 +78,13 @@ async def serve_http(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(collect_between)
             if dashboard is not None:
-                tasks.start_soon(_prepare, dashboard)
+                tasks.start_soon(prepare, dashboard)
             await run(entrance, connections, found, stopping)
             tasks.cancel_scope.cancel()
 
 
-async def _prepare(dashboard: Dashboard) -> None:
+async def prepare(dashboard: Dashboard) -> None:
+    """Read what a dashboard shows, so that the first page need not wait."""
     try:
         await dashboard.prepare()
     except HostError as error:
@@ -100,7 +101,29 @@ def _entrance(
     connections: Connections,
 ) -> Front:
     opened = Sessions()
-    metrics.watch(None if host is None else host.campaign, connections, opened)
+    watch_process(metrics.registry, connections)
+    metrics.follow(None if host is None else host.campaign)
+    metrics.watch(opened)
+    return Front(
+        application(server, host, dashboard, metrics),
+        tokens=host,
+        names=rules.names,
+        rates=Rates(rules.rate, BURST_SECONDS * rules.rate),
+        connections=connections,
+        sessions=opened,
+        tallies=metrics.tallies,
+        body_seconds=rules.receive_seconds,
+        open_paths=frozenset({front.METRICS} if rules.open_metrics else ()),
+    )
+
+
+def application(
+    server: MCPServer[None], host: Host | None, dashboard: Dashboard | None, metrics: Metrics
+) -> ASGIApp:
+    """Return what stands behind the front: the protocol, metrics, tokens and the dashboard.
+
+    Its lifespan, or `server.session_manager.run()`, has to be entered before it is asked.
+    """
     server.middleware.append(metrics.observe)
     server.custom_route(front.METRICS, methods=["GET"])(metrics.answer)
     if host is not None:
@@ -111,17 +134,7 @@ def _entrance(
     if dashboard is not None:
         for path, answer in dashboard.addresses().items():
             server.custom_route(path, methods=["GET"])(answer)
-    return Front(
-        _protocol(server),
-        tokens=host,
-        names=rules.names,
-        rates=Rates(rules.rate, BURST_SECONDS * rules.rate),
-        connections=connections,
-        sessions=opened,
-        tallies=metrics.tallies,
-        body_seconds=rules.receive_seconds,
-        open_paths=frozenset({front.METRICS} if rules.open_metrics else ()),
-    )
+    return _protocol(server)
 
 
 def _protocol(server: MCPServer[None]) -> ASGIApp:

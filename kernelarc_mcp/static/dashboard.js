@@ -1,6 +1,7 @@
 "use strict";
-const DATA = "/dashboard/data";
-const KEPT = "kernelarc-token";
+const DATA = "./dashboard/data";
+// A server of several campaigns shows each below a path of its own, with a token of its own.
+const KEPT = `kernelarc-token${location.pathname.slice(1)}`;
 let last = null, paged = null;
 
 // A link may carry the token behind '#', which browsers send to no server; it does not stay in the address.

@@ -10,6 +10,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 TOO_MUCH: Final = -32010
 """JSON-RPC code, of those an implementation may define, for what may be sent again later."""
 _REFUSED: Final = -32011
+AGAIN_SECONDS: Final = 15
+"""After which a client may ask again for what could not be served."""
 _TOKEN_HELP: Final = (
     "Send the header Authorization: Bearer TOKEN with a token of this campaign"
     " (kernelarc-mcp new, agent add and token add print them once)."
@@ -75,6 +77,13 @@ def stopping() -> Response:
     """Say that the server ends; nothing that was charged is lost by it."""
     said = "The server is stopping. Send it again once it runs; tickets stay valid."
     return _json_rpc_error(503, TOO_MUCH, said, {}, {})
+
+
+def unavailable(why: str) -> Response:
+    """Refuse while a campaign cannot be served; clients may try again."""
+    said = f"{why} Nothing was done. Send it again in {AGAIN_SECONDS} s."
+    again = {"Retry-After": str(AGAIN_SECONDS)}
+    return _json_rpc_error(503, TOO_MUCH, said, {"retry_after_seconds": AGAIN_SECONDS}, again)
 
 
 def _json_rpc_error(

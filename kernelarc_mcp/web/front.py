@@ -26,6 +26,7 @@ from kernelarc_mcp.web.bodies import (
 from kernelarc_mcp.web.connections import Connections
 from kernelarc_mcp.web.exchange import SESSION, Exchange
 from kernelarc_mcp.web.names import Names
+from kernelarc_mcp.web.paths import path_in
 from kernelarc_mcp.web.rates import Rates
 from kernelarc_mcp.web.sessions import NoRoom, Sessions
 from kernelarc_mcp.web.tallies import Tallies
@@ -43,14 +44,30 @@ _LOOK_SECONDS: Final = 1.0
 _BUSY_SECONDS: Final = 5.0
 
 
+class Unavailable(Exception):
+    """What the request is for cannot be had now; the message says why, as the caller may read it."""
+
+
 class Tokens(Protocol):
     """Whom tokens belong to, as the campaign knows it now."""
 
     def holder_of_token(self, token: str) -> Holder | None:
-        """Return whom a token belongs to; None for a stranger."""
+        """Return whom a token belongs to; None for a stranger.
+
+        Unavailable where that cannot be known, or where nothing can be served to its holder.
+        """
 
     def valid_tokens(self, hashes: Iterable[str]) -> set[str]:
         """Return those of the hashes whose tokens are not revoked."""
+
+
+def needed(path: str) -> str:
+    """Return what a path of one campaign's server needs: `admin`, `any` token, or nothing."""
+    if path == MANAGE or path.startswith(f"{MANAGE}/"):
+        return "admin"
+    if path == DATA or path.startswith(f"{DATA}/"):
+        return "any"
+    return "any" if path in (MCP, METRICS) else ""
 
 
 class Front:
@@ -71,7 +88,9 @@ class Front:
         tallies: Tallies,
         body_seconds: float,
         open_paths: frozenset[str] = frozenset(),
+        needs: Callable[[str], str] = needed,
     ) -> None:
+        """`needs` says what a path needs, as `needed` does; those of `open_paths` need nothing."""
         self._inner = inner
         self._tokens = tokens
         self._names = names
@@ -81,6 +100,7 @@ class Front:
         self._tallies = tallies
         self._body_seconds = body_seconds
         self._open_paths = open_paths
+        self._needs = needs
         self._running: set[Exchange] = set()
         self._at_once: Counter[str] = Counter()
 
@@ -94,11 +114,17 @@ class Front:
             if (refusal := self._misaddressed(headers)) is not None:
                 await refusal(scope, receive, send)
                 return
-            needed = self._needed(scope["path"])
+            path = path_in(scope)
+            needed = "" if path in self._open_paths else self._needs(path)
             if not needed:
                 await self._inner(scope, receive, send)
                 return
-            holder = self._holder(headers)
+            try:
+                holder = self._holder(headers)
+            except Unavailable as why:
+                self._tallies.refused("unavailable")
+                await answers.unavailable(str(why))(scope, receive, send)
+                return
             if holder is None:
                 await answers.no_valid_token()(scope, receive, send)
                 return
@@ -121,9 +147,9 @@ class Front:
             revoked = hashes - self._tokens.valid_tokens(hashes)
             self._end_all(revoked, answers.no_valid_token)
 
-    def end_streams(self) -> None:
-        """End everything that is open, as the server stops."""
-        self._end_all({exchange.token for exchange in self._running}, answers.stopping)
+    def end_streams(self, instead: Callable[[], Response] = answers.stopping) -> None:
+        """End everything that is open, as the server stops; `instead` answers what has no answer yet."""
+        self._end_all({exchange.token for exchange in self._running}, instead)
 
     def _end_all(self, tokens: set[str], instead: Callable[[], Response]) -> None:
         for exchange in [one for one in self._running if one.token in tokens]:
@@ -137,14 +163,6 @@ class Front:
             self._tallies.refused("origin")
             return answers.not_for("Origin", 403)
         return None
-
-    def _needed(self, path: str) -> str:
-        """Return what a path needs: `admin`, `any` token, or nothing."""
-        if path == MANAGE or path.startswith(f"{MANAGE}/"):
-            return "admin"
-        if path == DATA or path.startswith(f"{DATA}/"):
-            return "any"
-        return "any" if path in (MCP, METRICS) and path not in self._open_paths else ""
 
     def _holder(self, headers: Headers) -> Holder | None:
         if self._tokens is None:
@@ -212,7 +230,7 @@ class Front:
         self, name: str, exchange: Exchange, scope: Scope, receive: Receive
     ) -> None:
         session = exchange.headers.get(SESSION, "")
-        if scope["path"] == MCP and session:
+        if path_in(scope) == MCP and session:
             with self._sessions.using(name, session):
                 await exchange.run(self._inner, receive)
             if exchange.status == 404 or (scope["method"] == "DELETE" and exchange.status == 200):
@@ -220,7 +238,7 @@ class Front:
             return
         version = exchange.headers.get(_VERSION)
         later_era = version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
-        if scope["path"] != MCP or later_era:
+        if path_in(scope) != MCP or later_era:
             await exchange.run(self._inner, receive)
             return
         try:

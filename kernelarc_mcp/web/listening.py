@@ -4,19 +4,32 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 import anyio
 import uvicorn
 from sse_starlette.sse import AppStatus
+from starlette.types import Receive, Scope, Send
 
 from kernelarc_mcp.web.connections import Connections, watched_by
-from kernelarc_mcp.web.front import Front
 
 _WAITING: Final = 1024
 """Connections that the kernel keeps until they are accepted."""
 _GRACE: Final = 4
 """Seconds a stop waits for what is open; streams are ended before, in half of it."""
+
+
+class Entrance(Protocol):
+    """An application that ends what it holds open."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+    async def watch(self) -> None:
+        """End what may not stay open, until cancelled."""
+
+    def end_streams(self) -> None:
+        """End everything that is open, as the server stops."""
 
 
 class CannotListen(Exception):
@@ -32,7 +45,7 @@ def listening(address: str, port: int) -> Iterator[tuple[socket.socket, str]]:
 
 
 async def run(
-    entrance: Front,
+    entrance: Entrance,
     connections: Connections,
     listening: socket.socket,
     on_stopping: Callable[[], None] = lambda: None,
@@ -63,7 +76,7 @@ class _Server(uvicorn.Server):
     """A uvicorn that ends open streams itself: clients that listen would hold a stop up."""
 
     def __init__(
-        self, config: uvicorn.Config, entrance: Front, on_stopping: Callable[[], None]
+        self, config: uvicorn.Config, entrance: Entrance, on_stopping: Callable[[], None]
     ) -> None:
         super().__init__(config)
         self._entrance = entrance

@@ -48,15 +48,16 @@ _BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class Metrics:
-    """The registry of one server process."""
+    """The registry of one campaign's server."""
 
-    def __init__(self, tools: Iterable[str]) -> None:
+    def __init__(self, tools: Iterable[str] = ()) -> None:
+        """Count the calls of these tools by name."""
         # Else each counter has a second series that says when it began.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
-        self._tools = frozenset(tools)
+        self.tools = frozenset(tools)
         self.tallies = Tallies(self._registry)
-        ProcessCollector(registry=self._registry)
+        self._ledger: LedgerMetrics | None = None
         self._requests = Counter(
             "kernelarc_mcp_requests",
             "Requests of the protocol by method, tool and outcome.",
@@ -71,16 +72,21 @@ class Metrics:
             registry=self._registry,
         )
 
-    def watch(
-        self, campaign: Campaign | None, connections: Connections, sessions: Sessions
-    ) -> None:
-        """Collect from the ledger and from what is open, too."""
-        if campaign is not None:
-            self._registry.register(LedgerMetrics(campaign))
-        open_now = Gauge(
-            "kernelarc_http_connections", "Connections that are open.", registry=self._registry
-        )
-        open_now.set_function(lambda: len(connections))
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Return what is counted."""
+        return self._registry
+
+    def follow(self, campaign: Campaign | None) -> None:
+        """Collect from this campaign's ledger from now on; without one from none."""
+        if self._ledger is not None:
+            self._registry.unregister(self._ledger)
+        self._ledger = None if campaign is None else LedgerMetrics(campaign)
+        if self._ledger is not None:
+            self._registry.register(self._ledger)
+
+    def watch(self, sessions: Sessions) -> None:
+        """Collect how many sessions are open, too."""
         sessions_now = Gauge(
             "kernelarc_http_sessions",
             "Sessions of the handshake era that are open.",
@@ -114,7 +120,14 @@ class Metrics:
 
     def _tool(self, context: ServerRequestContext[Any, Any]) -> str:
         name = (context.params or {}).get("name")
-        return name if isinstance(name, str) and name in self._tools else "other"
+        return name if isinstance(name, str) and name in self.tools else "other"
+
+
+def watch_process(registry: CollectorRegistry, connections: Connections) -> None:
+    """Collect what this process uses and how many connections it has."""
+    ProcessCollector(registry=registry)
+    open_now = Gauge("kernelarc_http_connections", "Connections that are open.", registry=registry)
+    open_now.set_function(lambda: len(connections))
 
 
 def _is_error(result: HandlerResult) -> bool:

@@ -3,6 +3,8 @@
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kernelarc_mcp.web.paths import path_in
+
 
 class Protocol:
     """Hands the protocol's requests to the SDK at once, the others to the whole application.
@@ -19,7 +21,7 @@ class Protocol:
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] == self._path:
+        if scope["type"] == "http" and path_in(scope) == self._path:
             await self._protocol(scope, receive, send)
         else:
             await self._rest(scope, receive, send)

@@ -15,6 +15,7 @@ CAUSES: Final = {
     "sessions": "too many sessions of one holder, all of them in use",
     "large_body": "a body above the limit",
     "slow_body": "a body that took too long",
+    "unavailable": "the campaign cannot be served now",
     "slow_head": "a connection without a whole request for too long",
     "connections": "too many connections",
 }
