@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from filelock import FileLock, Timeout
-from pydantic import TypeAdapter
 
 from kernelarc_guard import compile_job
-from kernelarc_guard.cache_limit import LOCKS, WORK, prune_sometimes, remove_left_over, used
+from kernelarc_guard.cache_limit import LOCKS, prune_sometimes, used
+from kernelarc_guard.entries import MESSAGES, NATIVE, READ_MESSAGES, new_entry, write_sources
 from kernelarc_guard.languages import absent
 from kernelarc_guard.protocol import BuildMessage
 from kernelarc_guard.recipes import (
@@ -47,7 +47,6 @@ _WORK: Final = "/build"
 _OUTPUT_BYTES: Final = 256 << 10
 _FILE_BYTES: Final = 512 << 20
 _GRACE_SECONDS: Final = 10.0
-_MESSAGES: Final = TypeAdapter(list[BuildMessage])
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,8 @@ def _place_python(solution: Solution, cache_dir: Path, seconds: float, started: 
         # A solution may have written to its own folder since: what runs is what was submitted.
         cached = _holds_exactly(root, solution)
         if not cached:
-            with _new_entry(cache_dir, final) as work:
-                _write_sources(work, solution)
+            with new_entry(cache_dir, final) as work:
+                write_sources(work, solution)
         used(final)
     if not cached:
         prune_sometimes(cache_dir)
@@ -128,11 +127,11 @@ def _build_native(
 ) -> Built:
     sources = sorted((source.path, source.content) for source in solution.sources)
     key = _digest([_FORMAT, recipe.identity, recipe.command, sources])
-    final = cache_dir / "native" / key
+    final = cache_dir / NATIVE / key
     with _locked(cache_dir, key, limits.seconds):
         cached = (final / BINARY).is_file()
         if not cached:
-            with _new_entry(cache_dir, final) as work:
+            with new_entry(cache_dir, final) as work:
                 _compile(solution, work, recipe, limits)
         used(final)
     if not cached:
@@ -143,7 +142,7 @@ def _build_native(
         root=final / SOURCES,
         # One shared object may hold several kernels.
         digest=_digest([binary, solution.entry_function]),
-        messages=_MESSAGES.validate_json((final / "messages.json").read_bytes()),
+        messages=READ_MESSAGES.validate_json((final / MESSAGES).read_bytes()),
         seconds=time.monotonic() - started,
         cached=cached,
     )
@@ -151,7 +150,7 @@ def _build_native(
 
 def _compile(solution: Solution, work: Path, recipe: Recipe, limits: Limits) -> None:
     """Compile the sources into the work folder; raises BuildFailed."""
-    _write_sources(work, solution)
+    write_sources(work, solution)
     if recipe.loop:
         shutil.copy(LOOP, work / LOOP.name)
     mapped = f"{recipe.prefix_map}={_inside(work, limits.sandbox)}=."
@@ -163,7 +162,7 @@ def _compile(solution: Solution, work: Path, recipe: Recipe, limits: Limits) -> 
         raise BuildFailed("timeout", f"the compiler took more than {seconds:g} s", messages)
     if answer["returncode"] != 0 or not (work / BINARY).is_file():
         raise BuildFailed("build_failed", _why(messages, output, answer["returncode"]), messages)
-    (work / "messages.json").write_bytes(_MESSAGES.dump_json(messages))
+    (work / MESSAGES).write_bytes(READ_MESSAGES.dump_json(messages))
 
 
 def _inside(work: Path, sandbox: Sandbox) -> str:
@@ -234,32 +233,6 @@ def _locked(cache_dir: Path, key: str, seconds: float) -> Iterator[None]:
         raise BuildHeld(
             "timeout", "another process has been building the same sources for too long"
         ) from None
-
-
-@contextmanager
-def _new_entry(cache_dir: Path, final: Path) -> Iterator[Path]:
-    """Give a folder that becomes the cache's entry as a whole, or not at all."""
-    remove_left_over(cache_dir, final.name)
-    with tempfile.TemporaryDirectory(prefix=f"{WORK}{final.name}-", dir=cache_dir) as temporary:
-        work = Path(temporary) / "entry"
-        work.mkdir()
-        yield work
-        final.parent.mkdir(exist_ok=True)
-        if final.exists():
-            shutil.rmtree(final)
-        work.rename(final)
-
-
-def _write_sources(work: Path, solution: Solution) -> None:
-    for source in solution.sources:
-        path = work / SOURCES / source.path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(source.content.encode())
-        except (FileExistsError, IsADirectoryError, NotADirectoryError):
-            raise BuildFailed(
-                "build_failed", f"{source.path}: one path is both a file and a folder"
-            ) from None
 
 
 def _holds_exactly(root: Path, solution: Solution) -> bool:

@@ -32,7 +32,7 @@ def installed(place: str) -> Mapping[str, str]:
     out. Runs the compilers once.
     """
     gpu = place != "cpu"
-    found = {"C++": _compiler(), "nvcc": _nvcc() if gpu else ""}
+    found = {"C++": _compiler(), "nvcc": nvcc_version() if gpu else ""}
     found["Python"] = platform.python_version()
     packages = _PACKAGES | (_GPU_PACKAGES if gpu else {})
     found |= {name: _first(names) for name, names in packages.items()}
@@ -72,7 +72,8 @@ def short_name(told: str, is_clang: bool) -> str:
     return f"GCC {gcc[1]}" if gcc else told
 
 
-def _nvcc() -> str:
+def nvcc_version() -> str:
+    """Return the release of NVIDIA's compiler, empty where there is none."""
     nvcc = find_nvcc()
     release = _RELEASE.search(nvcc.identity) if nvcc is not None else None
     return release[1] if release else ""

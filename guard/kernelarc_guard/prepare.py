@@ -1,13 +1,15 @@
 """The request to build ahead what will be judged next; light, the server imports it.
 
 It goes to a guard that is in the middle of something else, decides nothing and is never answered. What
-comes of it is an entry of the build cache, as any build's, or nothing: then the judgement builds.
+comes of it is an entry of the build cache, as any build's, or nothing: then the judgement builds. A host that
+only builds is asked for the same by a `BuildOrder` (`build_slot.py`), and says where the entry is.
 """
 
 import json
 from typing import Any, Literal
 
 from kernelarc_guard.definition import Definition
+from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import BaseRequest
 from kernelarc_guard.solution import Solution
 
@@ -18,6 +20,24 @@ class Prepare(BaseRequest):
     op: Literal["prepare"] = "prepare"
     definition: Definition
     candidate: Solution
+
+
+class BuildOrder(Model):
+    """What a build slot is asked for."""
+
+    request: Prepare
+    architecture: str = ""
+    """Of the GPU that it is for, as in ``90a``; empty: the host's own processor."""
+
+
+class BuildEnd(Model):
+    """What came of an order."""
+
+    key: str = ""
+    """The entry in the build cache; empty where nothing was built."""
+    why: str = ""
+    """Why not, in a sentence."""
+    seconds: float = 0.0
 
 
 def prepare_in(line: bytes) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from kernelarc_guard.build import BuildFailed, build
+from kernelarc_guard.build import BuildFailed, Built, build
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.limits import adopt_orphans, die_with_parent
 from kernelarc_guard.policy import examine
@@ -24,7 +24,7 @@ from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.supervised import SupervisorLost
 
 _AT_ONCE: Final = 2
-_TOLD_LATER: Final = (BuildFailed, Refused, SupervisorLost, OSError)
+TOLD_LATER: Final = (BuildFailed, Refused, SupervisorLost, OSError)
 """What the judgement meets again, and tells."""
 
 
@@ -39,30 +39,35 @@ def main() -> None:
     os.sched_setaffinity(0, cores)
     pool = ThreadPoolExecutor(_AT_ONCE)
     for line in sys.stdin.buffer:
-        pool.submit(prepare, json.loads(line), sandbox, cores).add_done_callback(_say)
+        pool.submit(_prepare, json.loads(line), sandbox, cores).add_done_callback(_say)
     end_children()
     os._exit(0)
 
 
-def prepare(job: dict[str, Any], sandbox: Sandbox, cores: frozenset[int]) -> None:
-    """Build one solution where the policy lets it pass; raises what a judgement would meet."""
-    request = Prepare.model_validate(job["request"])
+def prepare(
+    request: Prepare, architecture: str, sandbox: Sandbox, cores: frozenset[int]
+) -> Built | None:
+    """Build one solution where the policy lets it pass, else None; raises what a judgement would meet."""
     if examine(request.candidate, request.definition).findings:
-        return
-    build(
+        return None
+    return build(
         request.candidate,
         Path(request.cache_dir),
         seconds=request.schedule.build_seconds,
         memory_bytes=request.schedule.memory_bytes,
         sandbox=sandbox,
-        gpu=job["gpu"],
+        gpu=architecture,
         cores=cores,
     )
 
 
+def _prepare(job: dict[str, Any], sandbox: Sandbox, cores: frozenset[int]) -> None:
+    prepare(Prepare.model_validate(job["request"]), job["gpu"], sandbox, cores)
+
+
 def _say(done: Future[None]) -> None:
     error = done.exception()
-    if error is not None and not isinstance(error, _TOLD_LATER):
+    if error is not None and not isinstance(error, TOLD_LATER):
         traceback.print_exception(error)
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from kernelarc_guard.compile_flags import DEFAULT, FlagRefused, compiler_flags, linker_flags
 from kernelarc_guard.compiler_messages import read_messages
 from kernelarc_guard.cuda.nvcc import LANGUAGES as CUDA_LANGUAGES
-from kernelarc_guard.cuda.nvcc import Nvcc, find_nvcc, nvcc_flags, read_nvcc
+from kernelarc_guard.cuda.nvcc import find_nvcc, nvcc_flags, read_nvcc
 from kernelarc_guard.protocol import BuildMessage
 from kernelarc_guard.solution import NATIVE_SUFFIXES, Solution
 from kernelarc_guard.toolchain import EXTENSION, Toolchain, find_toolchain, find_torch
@@ -46,7 +46,7 @@ class Recipe:
     command: list[str]
     """Paths of the solution are relative to the work folder."""
     identity: str
-    """Of the compiler and all else that decides what comes out, beside command and sources."""
+    """Of the compilers and all else that decides what comes out, beside command and sources."""
     prefix_map: str
     """The flag that keeps the work folder's name out of the binary."""
     read: Callable[[str, str, str], list[BuildMessage]]
@@ -80,13 +80,17 @@ def gpu_recipe(solution: Solution, arch: str) -> Recipe:
         linked = linker_flags(asked.ld_flags if asked else [])
     except FlagRefused as refused:
         raise _failed(str(refused)) from None
-    bound, libraries, identity = _bound(solution, toolchain)
+    bound, libraries, packages = _bound(solution, toolchain)
     command = [nvcc.program, *flags, *bound, *_units(solution), "-o", BINARY, *linked, *libraries]
-    return Recipe(command, _identity(nvcc, identity), "-Xcompiler=-ffile-prefix-map", read_nvcc)
+    # A host without this GPU, and with another processor, builds the same: unless a flag asks for that.
+    native = any("native" in flag for flag in command)
+    host = toolchain.identity if native else toolchain.anywhere
+    identity = "\n".join([nvcc.identity, host, packages])
+    return Recipe(command, identity, "-Xcompiler=-ffile-prefix-map", read_nvcc)
 
 
 def _bound(solution: Solution, toolchain: Toolchain) -> tuple[list[str], list[str], str]:
-    """Return what a binding adds: flags, what is linked, and what else decides what comes out."""
+    """Return what a binding adds: flags, what is linked, and what else than compilers decides what comes out."""
     if solution.binding == "torch":
         torch = find_torch()
         if torch is None:
@@ -97,13 +101,13 @@ def _bound(solution: Solution, toolchain: Toolchain) -> tuple[list[str], list[st
         # No run path: whoever loads the extension has loaded these libraries before.
         names = ["c10", "torch", "torch_cpu", "torch_python", "c10_cuda", "torch_cuda"]
         linked = [f"-L{torch.libraries}", *(f"-l{name}" for name in names)]
-        return flags, linked, f"{toolchain.identity}\n{torch.identity}"
+        return flags, linked, torch.identity
     flags = [] if toolchain.include is None else ["-isystem", f"{toolchain.include}"]
     if solution.binding != "tvm-ffi":
-        return flags, [], toolchain.identity
+        return flags, [], ""
     if toolchain.include is None:
         raise _failed("the binding tvm-ffi is not installed on this machine")
-    return flags, [f"-L{toolchain.libraries}", "-ltvm_ffi"], toolchain.identity
+    return flags, [f"-L{toolchain.libraries}", "-ltvm_ffi"], ""
 
 
 def _host_flags(solution: Solution, toolchain: Toolchain) -> list[str]:
@@ -146,10 +150,6 @@ def _units(solution: Solution) -> list[str]:
     """Return the files that are compiled."""
     units = [s.path for s in solution.sources if Path(s.path).suffix in NATIVE_SUFFIXES]
     return [f"{SOURCES}/{path}" for path in sorted({*units, solution.entry_file})]
-
-
-def _identity(nvcc: Nvcc, rest: str) -> str:
-    return f"{nvcc.identity}\n{rest}"
 
 
 def _failed(detail: str) -> BuildFailed:

@@ -25,12 +25,20 @@ class Toolchain:
     compiler: str
     version: str
     """The first line of what it says of itself."""
-    identity: str
-    """All that can change what it makes of the same sources and flags: for the cache's key."""
+    anywhere: str
+    """All that can change what it makes of the same sources and flags, unless these ask for the processor's own
+    instructions."""
+    processor: str
+    """What ``native`` in a flag stands for."""
     is_clang: bool
     include: Path | None
     """Headers of tvm-ffi and DLPack, where tvm-ffi is installed."""
     libraries: Path | None
+
+    @property
+    def identity(self) -> str:
+        """Return all that can change what it makes of the same sources and flags: for the cache's key."""
+        return f"{self.anywhere}\n{self.processor}"
 
 
 @lru_cache(maxsize=1)
@@ -43,11 +51,11 @@ def find_toolchain() -> Toolchain | None:
         [compiler, "--version"], capture_output=True, text=True, timeout=60, check=True
     ).stdout
     package = _tvm_ffi()
-    identity = "\n".join([compiler, told, _processor(), _tvm_ffi_version()])
     return Toolchain(
         compiler=compiler,
         version=told.partition("\n")[0].strip(),
-        identity=identity,
+        anywhere="\n".join([compiler, told, _tvm_ffi_version()]),
+        processor=_processor(),
         is_clang="clang" in told,
         include=package / "include" if package else None,
         libraries=package / "lib" if package else None,
