@@ -27,7 +27,7 @@ def test_compiler_and_driver_of_a_gpu_are_read_from_what_they_print(
 ) -> None:
     told = "Cuda compilation tools, release 13.0, V13.0.88\nBuild cuda_13.0"
     monkeypatch.setattr(module, "find_nvcc", lambda: Nvcc("nvcc", "/", told))
-    assert module._nvcc() == "13.0.88"
+    assert module.nvcc_version() == "13.0.88"
     file = tmp_path / "version"
     monkeypatch.setattr(module, "_DRIVER", file)
     assert module._driver() == ""
