@@ -24,6 +24,7 @@ from kernelarc_guard.protocol import (
     Result,
 )
 from kernelarc_mcp.fleet.choice import Device
+from kernelarc_mcp.fleet.core_shares import keep_to
 from kernelarc_mcp.fleet.versions import versions
 from kernelarc_mcp.host.guard_client import (
     WAITING,
@@ -55,6 +56,8 @@ class Offer:
     """Where builds are cached and the guard's log is; on the host's own disk."""
     environment: dict[str, str]
     """Variables of the host's own that Ray would have other values for; empty: not set."""
+    cores: tuple[int, ...] = ()
+    """Its share of the host's cores; empty: all of them."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,8 @@ class DeviceActor:
             os.environ.pop(name, None)
             if value:
                 os.environ[name] = value
+        if offer.cores:
+            keep_to(offer.cores)
         offer.folder.mkdir(parents=True, exist_ok=True)
         self._guard = GuardClient(offer.guard_python, offer.folder / "guard.log")
         self._device: Device | None = None

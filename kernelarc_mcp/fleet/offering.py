@@ -19,6 +19,7 @@ from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from kernelarc_mcp.fleet.choice import Device
+from kernelarc_mcp.fleet.core_shares import core_shares
 from kernelarc_mcp.fleet.device import DeviceActor, Offer
 from kernelarc_mcp.fleet.link import Address, ClusterLost, Link, first_of
 
@@ -127,6 +128,8 @@ async def _main(options: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     kept = {name: os.environ.get(name, "") for name in _KEPT}
+    labels = _labels(options.cpu, options.gpus)
+    shares = core_shares(os.sched_getaffinity(0), len(labels))
     offerings = [
         Offering(
             link,
@@ -137,10 +140,11 @@ async def _main(options: argparse.Namespace) -> None:
                 guard_python=options.guard_python,
                 folder=Path(options.folder) / label,
                 environment=kept,
+                cores=cores,
             ),
             options.resource,
         )
-        for label, place in _labels(options.cpu, options.gpus)
+        for (label, place), cores in zip(labels, shares, strict=True)
     ]
     async with asyncio.TaskGroup() as group:
         for one in offerings:
