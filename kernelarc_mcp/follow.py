@@ -17,6 +17,15 @@ LOOK = 0.001
 """All who wait in one process look about once in so long, together, where that is less often."""
 
 
+class _Crowd:
+    """All calls of this process that wait, for submissions of whatever campaign."""
+
+    waiting = 0
+
+
+_CROWD = _Crowd()
+
+
 async def follow(
     host: Host, agent: str, ticket: str, context: Context[Any, Any], seconds: float
 ) -> SubmissionView:
@@ -25,11 +34,11 @@ async def follow(
     Earlier where this process is about to end. Cancelling the call ends the waiting only: the
     submission lives in the ledger.
     """
-    host.waiting += 1
+    _CROWD.waiting += 1
     try:
         return await _follow(host, agent, ticket, context, seconds)
     finally:
-        host.waiting -= 1
+        _CROWD.waiting -= 1
 
 
 async def _follow(
@@ -53,7 +62,7 @@ async def _follow(
 async def _until_changed(host: Host, ticket: str, seen: int, deadline: float) -> None:
     # Polled, because another process may be the one that judges.
     while (left := deadline - anyio.current_time()) > 0:
-        await anyio.sleep(min(max(POLL, LOOK * host.waiting), left))
+        await anyio.sleep(min(max(POLL, LOOK * _CROWD.waiting), left))
         if host.stopping or host.changed(ticket) != seen:
             return
 

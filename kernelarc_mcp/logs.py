@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import sys
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,8 @@ VERDICT_LINES: Final = "verdicts.log"
 FILE_BYTES: Final = 2 << 20
 FILES_KEPT: Final = 3
 """Older files beside the one that is written: a campaign's logs take (1 + 3) x 2 MiB twice at most."""
+ABOUT: Final[ContextVar[str]] = ContextVar("ABOUT", default="")
+"""The campaign that a task or a request is about, where a process serves several; else empty."""
 _LINE: Final = 4000
 """Characters of a message or a trace that are kept."""
 _OWN: Final = "kernelarc_mcp"
@@ -53,6 +56,26 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+class _Only(logging.Filter):
+    """Lets pass what is about one campaign."""
+
+    def __init__(self, campaign: str) -> None:
+        super().__init__()
+        self._campaign = campaign
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return ABOUT.get() == self._campaign
+
+
+class _Naming(logging.Filter):
+    """Puts the campaign before the message where there are several."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        about = ABOUT.get()
+        record.about = f"{about}: " if about else ""
+        return True
+
+
 class _PlainLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return without_secrets(super().format(record))
@@ -63,25 +86,44 @@ def set_up_logs(folder: Path, *, verbose: bool) -> None:
 
     Where the files cannot be written, stderr says so and is all there is.
     """
+    log_to_stderr(verbose=verbose)
+    log_to_files(folder)
+
+
+def log_to_stderr(*, verbose: bool) -> None:
+    """Log to stderr what matters, naming the campaign that it is about where there are several."""
     root = logging.getLogger()
     stderr = logging.StreamHandler(sys.stderr)
-    stderr.setFormatter(_PlainLines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    stderr.setFormatter(_PlainLines("%(asctime)s %(levelname)s %(name)s: %(about)s%(message)s"))
     stderr.setLevel(logging.INFO if verbose else logging.WARNING)
+    stderr.addFilter(_Naming())
     root.addHandler(stderr)
     root.setLevel(logging.INFO if verbose else logging.WARNING)
+    logging.getLogger(_OWN).setLevel(logging.INFO)
+
+
+def log_to_files(folder: Path, campaign: str = "") -> None:
+    """Log to a campaign's files what happened and each verdict.
+
+    With a name only what is about the campaign of that name: see ABOUT. Where the files cannot be
+    written, the other logs say so and are all there is.
+    """
     own = logging.getLogger(_OWN)
-    own.setLevel(logging.INFO)
     try:
         place = folder / FOLDER
         place.mkdir(exist_ok=True)
         if not os.access(place, os.W_OK):
             raise PermissionError(f"no right to write to {place}")
-        root.addHandler(_file(place / SERVER, JsonLines()))
-        own.getChild(VERDICTS).addHandler(
-            _file(place / VERDICT_LINES, _PlainLines("%(asctime)s  %(message)s"))
-        )
+        everything = _file(place / SERVER, JsonLines())
+        verdicts = _file(place / VERDICT_LINES, _PlainLines("%(asctime)s  %(message)s"))
     except OSError as error:
         own.warning("the campaign's logs cannot be written: %s", error)
+        return
+    if campaign:
+        everything.addFilter(_Only(campaign))
+        verdicts.addFilter(_Only(campaign))
+    logging.getLogger().addHandler(everything)
+    own.getChild(VERDICTS).addHandler(verdicts)
 
 
 def _file(path: Path, formatter: logging.Formatter) -> logging.Handler:

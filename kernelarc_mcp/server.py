@@ -92,6 +92,7 @@ async def _health(_: Request) -> Response:
 async def _dispatch(host: Host, executor: Executor | str) -> None:
     """Stand for election as the campaign's dispatcher, again after a fault; reading goes on."""
     while True:
+        host.held_up = ""
         try:
             await Dispatcher(host, executor).run()
         except Exception as error:
@@ -103,4 +104,5 @@ async def _dispatch(host: Host, executor: Executor | str) -> None:
                 log.error("judging stopped, again in %g seconds: %s", _RETRY_SECONDS, fault)
             else:
                 log.exception("judging stopped; it starts again in %g seconds", _RETRY_SECONDS)
+            host.held_up = f"Judging stopped, and is tried again: {fault}"
         await anyio.sleep(_RETRY_SECONDS)

@@ -46,8 +46,8 @@ class Host:
         self.campaign = opened
         self.stopping = False
         """Set when this process is about to end: who waits is answered as things stand."""
-        self.waiting = 0
-        """Calls of this process that wait for a submission."""
+        self.held_up = ""
+        """Why this process cannot judge, where its dispatcher ended with a fault; else empty."""
 
     @classmethod
     def create(
