@@ -16,7 +16,8 @@ _TOOLS = {"C++": "GCC 12.2.0", "Python": "3.11.9", "torch": "2.11.0"}
 _GUARD = """#!{python} -I
 import json, random, sys, time
 if "kernelarc_guard.identity" in sys.argv:
-    print(json.dumps({{"model": {model!r}, "unit": "", "toolchain": {tools!r}}}))
+    told = {{"model": {model!r}, "unit": "", "toolchain": {tools!r}, "built_with": {{}}, "architecture": ""}}
+    print(json.dumps(told))
     sys.exit()
 sys.path[:0] = {path!r}
 from scripted_guard import REQUEST, answer, say

@@ -5,6 +5,7 @@ cache, made as a judgement would make it: after the same look at the sources, in
 same key. It ends, with its builder, when stdin closes.
 """
 
+import argparse
 import os
 import sys
 import threading
@@ -13,7 +14,7 @@ from typing import IO, Final
 
 from pydantic import ValidationError
 
-from kernelarc_guard.cores import ahead_cores, builder_cores
+from kernelarc_guard.cores import allowed_cores
 from kernelarc_guard.limits import adopt_orphans
 from kernelarc_guard.prepare import BuildEnd, BuildOrder
 from kernelarc_guard.preparer import TOLD_LATER, prepare
@@ -21,40 +22,45 @@ from kernelarc_guard.processes import end_children
 from kernelarc_guard.sandbox import ALLOW_UNSANDBOXED, Sandbox, find_sandbox, no_sandbox
 from kernelarc_guard.textfile import first_error
 
-BESIDE: Final = "--beside"
-"""Where devices of the host are measured on: keep to cores on which nothing is timed."""
+ON: Final = "--on"
+"""Cores, as in ``0-3,8``, to which it keeps where other cores of the host time something."""
+THREADS: Final = "--threads"
+"""With them: how many threads a problem's runners may have, so that none of these is on those cores."""
 MAX_LINE: Final = 64 << 20
 
 
 def main() -> None:
     """Build what is ordered until stdin closes."""
+    parser = argparse.ArgumentParser(prog="kernelarc_guard.build_slot")
+    parser.add_argument(ON, dest="cores", type=allowed_cores, default=frozenset())
+    parser.add_argument(THREADS, dest="threads", type=int, default=0)
+    parser.add_argument(ALLOW_UNSANDBOXED, dest="allowed", action="store_true")
+    given = parser.parse_args()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     adopt_orphans()
+    if given.cores:
+        # All threads and processes that it starts are held there with it.
+        os.sched_setaffinity(0, given.cores)
     orders: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(orders,), daemon=True).start()
-    sandbox, beside = find_sandbox(), BESIDE in sys.argv[1:]
-    unsafe = ""
-    if sandbox.kind == "none" and ALLOW_UNSANDBOXED not in sys.argv[1:]:
-        unsafe = no_sandbox(sandbox)
-    if beside and (cores := builder_cores()):
-        os.sched_setaffinity(0, cores)
+    sandbox = find_sandbox()
+    unsafe = no_sandbox(sandbox) if sandbox.kind == "none" and not given.allowed else ""
     while True:
         line = orders.get()
-        _say(answers, BuildEnd(why=unsafe) if unsafe else end_of(line, sandbox, beside))
+        end = BuildEnd(why=unsafe) if unsafe else end_of(line, sandbox, given.cores, given.threads)
+        _say(answers, end)
 
 
-def end_of(line: bytes, sandbox: Sandbox, beside: bool) -> BuildEnd:
-    """Build what one line orders; what a judgement would meet instead is said in a sentence."""
+def end_of(line: bytes, sandbox: Sandbox, cores: frozenset[int], threads: int) -> BuildEnd:
+    """Build what one line orders, on `cores` (empty: any); why it cannot be is said in a sentence."""
     try:
         order = BuildOrder.model_validate_json(line)
     except ValidationError as error:
         return BuildEnd(why=f"order: {first_error(error)[1]}")
-    request, cores = order.request, frozenset[int]()
-    if beside:
-        cores = ahead_cores(request.definition.kernelarc.threads)
-        if not cores:
-            return BuildEnd(why="there are too few cores to build beside what is timed there")
+    request = order.request
+    if cores and request.definition.kernelarc.threads > threads:
+        return BuildEnd(why=f"runners with more than {threads} threads are timed where it builds")
     try:
         built = prepare(request, order.architecture, sandbox, cores)
     except TOLD_LATER as error:

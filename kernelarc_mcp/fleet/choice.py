@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kernelarc_guard.built_with import BUILDER
+
 PATIENCE: Final = 30.0
 """Seconds after which a request takes a device that it would rather not have, when none other is free."""
 RANKS: Final = {"confirm": 0, "calibrate": 1, "compare": 1, "screen": 2, "profile": 2, "count": 2}
@@ -18,7 +20,7 @@ class Device:
     name: str
     """The same for as long as it is offered, and nobody else's in the cluster."""
     kind: str
-    """`cpu` or `cuda`."""
+    """`cpu` or `cuda`; `builder` for a slot that only builds."""
     model: str
     host: str
     versions: Mapping[str, str]
@@ -27,6 +29,10 @@ class Device:
     """Compilers and packages that solutions are built and run with, as in a calibration."""
     unit: str = ""
     """What is the device's own wherever it is seen: a GPU's UUID."""
+    built_with: Mapping[str, str] = field(default_factory=dict)
+    """What decides what is built for it there, as `kernelarc_guard.built_with` says it."""
+    architecture: str = ""
+    """What CUDA C++ is compiled for, as in ``90a``."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,14 @@ def why_not(needs: Needs, device: Device) -> str:
     if needs.model and device.model != needs.model:
         return f"it is a {device.model}; the campaign's device is a {needs.model}"
     if needs.toolchain:
-        for name in sorted({*needs.toolchain, *device.toolchain}):
+        builds = needs.kind == BUILDER
+        # What builds for any campaign has more than one of them needs.
+        names = needs.toolchain if builds else {*needs.toolchain, *device.toolchain}
+        for name in sorted(names):
             wanted, found = (of.get(name, "none") for of in (needs.toolchain, device.toolchain))
             if found != wanted:
-                return f"{name} is {found} there; the campaign was calibrated with {wanted}"
+                with_what = "builds with" if builds else "was calibrated with"
+                return f"{name} is {found} there; the campaign {with_what} {wanted}"
     return ""
 
 

@@ -4,18 +4,21 @@ It takes one request at a time, whoever asks, and ends what it does when it is t
 """
 
 import asyncio
-import json
+import logging
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
+from kernelarc_guard.entries import Artefact, put
 from kernelarc_guard.inquiries import QUESTION, Counted, Inquiry, Profiled, ProfileRequest
 from kernelarc_guard.lease import boot_id
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import (
     DEVICE_HELD,
+    BaseRequest,
     Calibrate,
     Lease,
     Progress,
@@ -23,9 +26,11 @@ from kernelarc_guard.protocol import (
     Request,
     Result,
 )
+from kernelarc_guard.recipes import BuildFailed
+from kernelarc_guard.solution import Solution
 from kernelarc_mcp.fleet.choice import Device
 from kernelarc_mcp.fleet.core_shares import keep_to
-from kernelarc_mcp.fleet.versions import versions
+from kernelarc_mcp.fleet.identity import identified
 from kernelarc_mcp.host.guard_client import (
     WAITING,
     GuardClient,
@@ -38,9 +43,13 @@ DEADLINE: Final = 8 * 3600.0
 """Seconds for one request: who asked has a deadline of its own, and takes back what passes it."""
 _SIGNS: Final = 0.2
 """Seconds between two signs of life of one stage."""
-_IDENTITY_SECONDS: Final = 120.0
+
+_LOG: Final = logging.getLogger(__name__)
 
 Kind = Literal["progress", "answer", "refusal", "died", "broken", "busy"]
+
+
+_R = TypeVar("_R", bound=BaseRequest)
 
 
 @dataclass(frozen=True)
@@ -94,14 +103,19 @@ class DeviceActor:
             self._device = await self._identified()
         return self._device, self._key
 
-    async def judge(self, key: str, line: bytes) -> AsyncIterator[Said]:
-        """Yield what the guard says about one request; what is not progress is the last."""
+    async def judge(
+        self, key: str, line: bytes, handed: Sequence[Artefact] = ()
+    ) -> AsyncIterator[Said]:
+        """Yield what the guard says about one request; what is not progress is the last.
+
+        What others have built for it is in the guard's cache before it is asked.
+        """
         if self._key:
             yield Said("busy", why=f"{self._offer.name} works on another request")
             return
         self._key = key
         signs: asyncio.Queue[Said] = asyncio.Queue()
-        self._work = asyncio.create_task(self._ask(line, signs))
+        self._work = asyncio.create_task(self._ask(line, handed, signs))
         self._work.add_done_callback(lambda _: signs.put_nowait(Said("busy")))
         try:
             while not self._work.done() or not signs.empty():
@@ -121,17 +135,29 @@ class DeviceActor:
         if key == self._key:
             await self._stop()
 
+    async def prepare(self, line: bytes) -> bool:
+        """Have the guard build ahead beside what it works on, where it can; say whether it was told."""
+        return await self._guard.prepare(self._here(Prepare.model_validate_json(line)))
+
     async def _stop(self) -> None:
         if self._work is not None and not self._work.done():
             self._work.cancel()
             await asyncio.wait([self._work])
 
-    async def _ask(self, line: bytes, signs: "asyncio.Queue[Said]") -> Said:
-        asked = QUESTION.validate_json(line)
+    def _here(self, request: _R) -> _R:
+        """Return a request as it is on this host."""
         here = {"device": self._offer.place, "cache_dir": str(self._offer.folder / "cache")}
-        if isinstance(asked, ProfileRequest):
+        if isinstance(request, ProfileRequest):
             here["reports"] = ""  # the folder is another host's
-        request = asked.model_copy(update=here)
+        return request.model_copy(update=here)
+
+    async def _ask(
+        self, line: bytes, handed: Sequence[Artefact], signs: "asyncio.Queue[Said]"
+    ) -> Said:
+        asked = QUESTION.validate_json(line)
+        request = self._here(asked)
+        if handed:
+            await asyncio.to_thread(place, Path(request.cache_dir), handed, solutions_of(asked))
         last, stage = 0.0, ""
 
         def heard(progress: Progress) -> None:
@@ -183,33 +209,22 @@ class DeviceActor:
 
     async def _identified(self) -> Device:
         """Ask the guard's own interpreter what the device is, and start the guard."""
-        command = [self._offer.guard_python, "-I", "-m", "kernelarc_guard.identity"]
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            self._offer.place,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            async with asyncio.timeout(_IDENTITY_SECONDS):
-                out, err = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode:
-            last = (err.decode("utf-8", "replace").strip() or "no message").splitlines()[-1]
-            raise RuntimeError(
-                f"{self._offer.guard_python} does not know {self._offer.place}: {last}"
-            )
-        told = json.loads(out)
+        offer = self._offer
+        known = await identified(offer.guard_python, offer.place, offer.name, offer.host)
         await self._guard.start()
-        return Device(
-            name=self._offer.name,
-            kind=self._offer.place.partition(":")[0],
-            model=told["model"],
-            host=self._offer.host,
-            versions=versions(),
-            toolchain=told["toolchain"],
-            unit=told["unit"],
-        )
+        return known
+
+
+def solutions_of(asked: "Request | Inquiry") -> dict[str, Solution]:
+    """Return the solutions that a request is about, by their digests."""
+    named = (getattr(asked, name, None) for name in ("candidate", "record", "anchor", "solution"))
+    return {one.digest: one for one in named if isinstance(one, Solution)}
+
+
+def place(cache: Path, handed: Sequence[Artefact], solutions: Mapping[str, Solution]) -> None:
+    """Put what others have built into a guard's cache; what cannot be put there the guard builds."""
+    for artefact in handed:
+        try:
+            put(cache, artefact, solutions[artefact.solution])
+        except (OSError, ValueError, KeyError, BuildFailed) as error:
+            _LOG.warning("what %s built is not used: %s", artefact.by, error)

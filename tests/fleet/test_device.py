@@ -12,7 +12,7 @@ from host_places import make_problem, planned
 from kernelarc_guard.lease import boot_id
 from kernelarc_guard.protocol import ANSWER, Calibrate, Refusal, Request, Result, Screen
 from kernelarc_guard.solution import make_solution, reference_solution
-from kernelarc_mcp.fleet import device
+from kernelarc_mcp.fleet import identity
 from kernelarc_mcp.fleet.device import DeviceActor, Offer, Said
 from kernelarc_mcp.fleet.versions import versions
 
@@ -77,7 +77,7 @@ async def test_a_guard_that_does_not_say_what_its_device_is_is_asked_no_longer_t
     silent, told = tmp_path / "silent", tmp_path / "pid"
     silent.write_text(f"#!/bin/sh\necho $$ > {told}.new; mv {told}.new {told}\nexec sleep 600\n")
     silent.chmod(0o755)
-    monkeypatch.setattr(device, "_IDENTITY_SECONDS", 1.0)
+    monkeypatch.setattr(identity, "_SECONDS", 1.0)
     asked = DeviceActor(Offer("far:cpu", "far", "cpu", str(silent), tmp_path / "far", {}))
     for _ in range(60):
         with pytest.raises(TimeoutError):
