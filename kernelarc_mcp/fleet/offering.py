@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +50,8 @@ class Offering:
         self._offer = offer
         self._resource = resource
         self._actor: Any = None
+        self._life = uuid.uuid4().hex
+        self._signs = 0
 
     async def start(self) -> None:
         """Start the actor; one of that name which is just ending is waited for."""
@@ -85,7 +88,8 @@ class Offering:
                 if not known:
                     self._announce(device)
                 known = True
-                if ended := await self._link.call("beat", device, busy):
+                self._signs += 1
+                if ended := await self._link.call("beat", device, busy, self._life, self._signs):
                     # Where it does not come through it is told again with the next sign of life.
                     with suppress(RayError, TimeoutError):
                         async with asyncio.timeout(_STATE_SECONDS):
@@ -94,7 +98,7 @@ class Offering:
 
     async def withdraw(self) -> None:
         """Take the device back."""
-        await self._link.call("withdraw_device", self._offer.name, seconds=2.0)
+        await self._link.call("withdraw_device", self._offer.name, self._life, seconds=2.0)
 
     def _created(self) -> Any:
         place: dict[str, Any] = {"resources": {self._resource: 0.001}}

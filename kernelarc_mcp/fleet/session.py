@@ -8,8 +8,9 @@ from typing import Final
 
 from kernelarc_guard.fleet_wire import Capacity, FleetDevice
 from kernelarc_guard.model import Model
-from kernelarc_mcp.fleet.broker import Ending, News, Seen
+from kernelarc_mcp.fleet.broker import Ending
 from kernelarc_mcp.fleet.choice import Bid, Device, Needs, why_not
+from kernelarc_mcp.fleet.known import News, Seen, Told, key_of
 from kernelarc_mcp.fleet.link import Link
 from kernelarc_mcp.fleet.versions import versions
 
@@ -34,6 +35,10 @@ class Session:
         self._silent: dict[str, asyncio.Event] = {}
         self._heard = 0
         """Number of the last news."""
+        self._entered = 0
+        """How often it told all."""
+        self._life = 0
+        """Of the broker that was told."""
         self._seen: tuple[Seen, ...] = ()
         self._told: Capacity | None = None
 
@@ -48,10 +53,18 @@ class Session:
             self._tell_devices()
 
     async def enter(self) -> None:
-        """Make it known to the broker, with all that it has."""
-        self._heard = 0  # a broker that was started again counts anew
-        waiting = [bid for bid, _ in self._waiting.values()]
-        await self.link.call("enter", self._id, self._campaign, dict(self._running), waiting)
+        """Make it known to the broker, with all that it has.
+
+        A broker that was started again meanwhile may have been told what was so before: then once more.
+        """
+        while True:
+            self._entered += 1
+            waiting = tuple(bid for bid, _ in self._waiting.values())
+            told = Told(self._entered, self._count, dict(self._running), waiting)
+            life = await self.link.call("enter", self._id, self._campaign, told)
+            if life == self._life:
+                return
+            self._life = life
 
     async def leave(self) -> None:
         """Have the broker forget it."""
@@ -63,23 +76,22 @@ class Session:
             news = await self.link.call("news", self._id, _POLL_SECONDS, self._heard, seconds=15.0)
             assert isinstance(news, News)
             self._heard = news.number or self._heard
-            if not news.known:
-                await self.enter()
-                continue
-            for key, name in news.granted.items():
-                if (waited := self._waiting.pop(key, None)) is None:
-                    await self.link.call("withdraw", self._id, key)
-                else:
-                    self._running[key] = name
-                    self._silent[key] = asyncio.Event()
-                    if not waited[1].done():
-                        waited[1].set_result(name)
             for key in news.lost:
                 if key in self._silent:
                     self._silent[key].set()
                 elif (waited := self._waiting.get(key)) is not None:
                     # Its device went before it was heard of here: it waits for another.
                     await self._bid(waited[0])
+            for key, name in news.granted.items():
+                if (waited := self._waiting.pop(key, None)) is not None:
+                    self._running[key] = name
+                    self._silent[key] = asyncio.Event()
+                    if not waited[1].done():
+                        waited[1].set_result(name)
+                elif key not in self._running:
+                    await self.link.call("withdraw", self._id, key)
+            if not news.known or news.life != self._life:
+                await self.enter()
             if news.devices is not None:
                 self._seen = news.devices
                 self._tell_devices()
@@ -87,7 +99,7 @@ class Session:
     async def place(self, op: str, elsewhere: frozenset[str]) -> tuple[str, Device]:
         """Wait until a request is given a device; return its key there, and the device."""
         self._count += 1
-        key = f"{self._id}/{self._count}"
+        key = key_of(self._id, self._count)
         bid = Bid(key, self._campaign, op, self._needs, elsewhere)
         granted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[key] = bid, granted
@@ -118,9 +130,12 @@ class Session:
         self, key: str, name: str, ending: Ending, why: str = "", blamed: tuple[str, ...] = ()
     ) -> None:
         """Give a device back."""
-        self._running.pop(key, None)
-        self._silent.pop(key, None)
-        await self.link.call("done", key, name, ending, why, list(blamed))
+        try:
+            await self.link.call("done", key, name, ending, why, list(blamed))
+        finally:
+            # Only now: what is told in between must not say less than this call does.
+            self._running.pop(key, None)
+            self._silent.pop(key, None)
 
     async def _bid(self, bid: Bid) -> None:
         """Let a request wait; where the broker does not know this stand-in, with all else that waits."""

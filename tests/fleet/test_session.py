@@ -8,8 +8,9 @@ import pytest
 
 from kernelarc_guard.fleet_wire import Capacity
 from kernelarc_guard.model import Model
-from kernelarc_mcp.fleet.broker import Broker, Seen
+from kernelarc_mcp.fleet.broker import Broker
 from kernelarc_mcp.fleet.choice import Device
+from kernelarc_mcp.fleet.known import Seen
 from kernelarc_mcp.fleet.versions import versions
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'kernelarc-mcp[ray]'")
@@ -83,12 +84,12 @@ def test_a_request_whose_device_goes_before_it_is_told_of_it_waits_for_another()
         broker = link.broker
         session = Session(link, lambda said: None, campaign="c", kind="cuda", model="")
         await session.enter()
-        await broker.beat(seen("a").device, "")
+        await broker.beat(seen("a").device, "", "a", 1)
         placing = asyncio.create_task(session.place("screen", frozenset()))
         while not broker._places["a"].key:
             await asyncio.sleep(0)
-        await broker.withdraw_device("a")
-        await broker.beat(seen("b").device, "")
+        await broker.withdraw_device("a", "a")
+        await broker.beat(seen("b").device, "", "b", 1)
         following = asyncio.create_task(session.follow())
         _, device = await asyncio.wait_for(placing, 60)
         following.cancel()
@@ -105,7 +106,7 @@ def test_a_grant_whose_telling_was_lost_on_its_way_is_told_again() -> None:
         link.loses = True
         session = Session(link, lambda said: None, campaign="c", kind="cuda", model="")
         await session.enter()
-        await link.broker.beat(seen("a").device, "")
+        await link.broker.beat(seen("a").device, "", "a", 1)
         following = asyncio.create_task(session.follow())
         used = []
         for _ in range(2):
