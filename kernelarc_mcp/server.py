@@ -85,6 +85,13 @@ def build_server(
     return server
 
 
+def innermost(fault: BaseException) -> BaseException:
+    """Return the one fault of a group that holds no other, of however many groups."""
+    while isinstance(fault, BaseExceptionGroup) and len(fault.exceptions) == 1:
+        (fault,) = fault.exceptions
+    return fault
+
+
 async def _health(_: Request) -> Response:
     return JSONResponse({"status": "ok", "server": "kernelarc", "version": __version__})
 
@@ -97,9 +104,7 @@ async def _dispatch(host: Host, executor: Executor | str) -> None:
             await Dispatcher(host, executor).run()
         except Exception as error:
             # The server's boundary: a fault in judging stops no reader.
-            fault = error
-            while isinstance(fault, ExceptionGroup) and len(fault.exceptions) == 1:
-                (fault,) = fault.exceptions
+            fault = innermost(error)
             if isinstance(fault, HostError):
                 log.error("judging stopped, again in %g seconds: %s", _RETRY_SECONDS, fault)
             else:

@@ -1,6 +1,7 @@
 """`serve`: run a campaign's server over stdio or HTTP."""
 
 import math
+from pathlib import Path
 from typing import Annotated, Literal
 
 import anyio
@@ -10,16 +11,18 @@ from kernelarc_mcp.cli.addresses import address_and_port
 from kernelarc_mcp.cli.console import UserError, err
 from kernelarc_mcp.cli.options import (
     AllowUnsandboxed,
-    CampaignDir,
     GuardPython,
     LockClocks,
     guard_python,
 )
+from kernelarc_mcp.cli.serve_together import left_behind, serve_together
+from kernelarc_mcp.connecting.address import forget
 from kernelarc_mcp.executors import LOCAL, ExecutorError, make_executor
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.launch import agent_from_environment
 from kernelarc_mcp.logs import set_up_logs
 from kernelarc_mcp.pauses import shorten_pauses
+from kernelarc_mcp.several.places import is_several
 from kernelarc_mcp.web.names import LOOPBACK, Names
 
 DEFAULT_PORT = 8765
@@ -28,7 +31,13 @@ DEFAULT_RECEIVE_SECONDS = 15.0
 
 
 def serve(
-    folder: CampaignDir,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="A campaign's directory; over HTTP several, or a folder of campaigns.",
+        ),
+    ],
     http: Annotated[
         str,
         typer.Option(
@@ -87,10 +96,10 @@ def serve(
     lock_clocks: LockClocks = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
 ) -> None:
-    """Serve a campaign: stdio for one client, or HTTP for many.
+    """Serve a campaign: stdio for one client, or HTTP for many, and then several campaigns too.
 
     Over stdio the client says who it is with KERNELARC_AGENT; over HTTP every request carries a
-    bearer token.
+    bearer token. Several campaigns have a path each, /c/NAME/mcp, by their folders' names.
     """
     python = guard_python(guard)
     address, port = address_and_port(http, f"127.0.0.1:{DEFAULT_PORT}") if http else ("", 0)
@@ -108,6 +117,22 @@ def serve(
         names = Names.of(hosts, allow_origin or [])
     except ValueError as error:
         raise UserError(f"--allow-origin: {error}") from None
+    level: Literal["INFO", "WARNING"] = "INFO" if verbose else "WARNING"
+    if is_several(folders):
+        if not http:
+            raise UserError("over stdio one campaign is served: give one DIR, or --http PORT")
+        limits = {"rate": rate, "receive_seconds": receive_seconds, "open_metrics": open_metrics}
+        serve_together(
+            folders,
+            (address, port),
+            names=names,
+            limits=limits,
+            python=python,
+            executor=executor,
+            level=level,
+        )
+        return
+    (folder,) = folders
     host = Host.open(folder, same_machine=not http)
     try:
         judging = make_executor(executor, host.settings, folder, python)
@@ -122,7 +147,6 @@ def serve(
 
     # Before the SDK configures logging: its handler wraps lines to a terminal's width.
     set_up_logs(folder, verbose=verbose)
-    level: Literal["INFO", "WARNING"] = "INFO" if verbose else "WARNING"
     server = build_server(host, guard_python=python, executor=judging, agent=agent, log_level=level)
     shorten_pauses()
     if not http:
@@ -131,10 +155,11 @@ def serve(
         return
 
     def listening(url: str) -> None:
+        forget(folder)
         err.print(f"Serving {folder} at {url}", markup=False)
 
     def stopping() -> None:
-        err.print(_left_behind(host), markup=False)
+        err.print(left_behind([host]), markup=False)
 
     async def run() -> None:
         rules = Rules(names, rate, receive_seconds, open_metrics)
@@ -152,11 +177,3 @@ def serve(
         anyio.run(run, backend_options={"use_uvloop": True})
     except CannotListen as error:
         raise UserError(f"--http: {error}") from None
-
-
-def _left_behind(host: Host) -> str:
-    """Say what is left when the server stops, and how it goes on."""
-    with host.campaign.journal.reading() as state:
-        queued = len(state.unsettled)
-    waiting = f"{queued} submissions stay queued" if queued else "nothing is queued"
-    return f"Stopping: {waiting}; tickets stay valid, and the same command goes on"

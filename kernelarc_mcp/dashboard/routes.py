@@ -53,8 +53,8 @@ class Dashboard:
     def addresses(self) -> dict[str, Callable[[Request], Awaitable[Response]]]:
         """Return what answers a GET of each path."""
         return {
-            "/": self.page,
-            f"{FILES}/{{name}}": self.file,
+            "/": page,
+            f"{FILES}/{{name}}": page_file,
             DATA: self.data,
             f"{DATA}/changes": self.changes,
             f"{DATA}/submissions": self.submissions,
@@ -65,17 +65,6 @@ class Dashboard:
         while not await anyio.to_thread.run_sync(self._read_on):
             pass
         await anyio.to_thread.run_sync(self._body)
-
-    async def page(self, _: Request) -> Response:
-        """Return the page itself, which holds nothing of the campaign."""
-        return _file("dashboard.html")
-
-    async def file(self, request: Request) -> Response:
-        """Return one of the page's files."""
-        name = request.path_params["name"]
-        if name not in _NAMES:
-            return Response("no such file\n", status_code=404)
-        return _file(name)
 
     async def data(self, _: Request) -> Response:
         """Return everything the page shows, as JSON."""
@@ -140,7 +129,21 @@ class Dashboard:
             return state.seq, self._mark()
 
 
-def _file(name: str) -> Response:
+async def page(_: Request) -> Response:
+    """Return the page itself, which holds nothing of the campaign."""
+    return static_file("dashboard.html")
+
+
+async def page_file(request: Request) -> Response:
+    """Return one of the page's files."""
+    name = request.path_params["name"]
+    if name not in _NAMES:
+        return Response("no such file\n", status_code=404)
+    return static_file(name)
+
+
+def static_file(name: str) -> Response:
+    """Return a file of the package, for a page that loads nothing from elsewhere."""
     content = files("kernelarc_mcp").joinpath("static", name).read_bytes()
     return Response(
         content,

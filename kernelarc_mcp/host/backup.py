@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from kernelarc_mcp.connecting.address import FILE as SERVED
 from kernelarc_mcp.host.campaign import AGENTS, PROBLEM, open_campaign
 from kernelarc_mcp.host.errors import CampaignError
 from kernelarc_mcp.host.events import Created, read
@@ -22,8 +23,8 @@ from kernelarc_mcp.host.shared_memory import follow_or_wait, memory_path
 from kernelarc_mcp.host.storage import storage_faults
 from kernelarc_mcp.host.verify import verify
 
-_LEFT_OUT: Final = frozenset({"cache", FILE, MEMORY})
-"""What can be made again, and the databases, which are copied by SQLite."""
+_LEFT_OUT: Final = frozenset({"cache", SERVED, FILE, MEMORY})
+"""What can be made again, where it is served, and the databases, which are copied by SQLite."""
 _PASSING: Final = (".lock", "-wal", "-shm")
 """Ends of names of files that only running processes need."""
 

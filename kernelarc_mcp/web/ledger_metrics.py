@@ -13,7 +13,7 @@ from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.tickets import noted
 
 GUARD_STATES: Final = ("idle", "calibrating", "judging", "remeasuring", "held_up", "quarantined")
-_HELD_UP: Final = "Nothing is judged"
+HELD_UP: Final = "Nothing is judged"
 """How the dispatcher begins to say why it cannot judge."""
 
 
@@ -89,7 +89,7 @@ def _record(state: CampaignState) -> Iterator[Metric]:
 def _guard_state(state: CampaignState, note: str) -> str:
     if state.quarantined:
         return "quarantined"
-    if note.startswith(_HELD_UP):
+    if note.startswith(HELD_UP):
         return "held_up"
     if state.judging():
         return "judging"
