@@ -17,6 +17,7 @@ import scripted_guard
 
 from kernelarc_guard.fleet_wire import TO_FLEET, Cancel, Capacity, FleetDevice, Placed, subject
 from kernelarc_guard.inquiries import Count, ProfileRequest
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Calibrate, Compare, Confirm, Lease, Refusal, Request, Screen
 
 Asked = Request | Count | ProfileRequest
@@ -79,6 +80,8 @@ class Fleet:
 
     def take(self, line: bytes) -> None:
         asked = TO_FLEET.validate_json(line)
+        if isinstance(asked, Prepare):
+            return  # nobody here builds
         if not isinstance(asked, Cancel):
             self.waiting.append(asked)
             return

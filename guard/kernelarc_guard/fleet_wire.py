@@ -2,7 +2,8 @@
 
 Light; imported by the server and by the stand-in. One JSON text a line, both ways:
 
-* to the stand-in: the guard's requests and inquiries as they are, any number in flight, and `Cancel`;
+* to the stand-in: the guard's requests and inquiries as they are, any number in flight, `Prepare`, which is
+  never answered, and `Cancel`;
 * from it: the guard's answers as they are, told apart by their `id`, and unasked `Capacity` and `Placed`.
 
 An id is used once in the life of a stand-in: `SUBJECT-screen.N`, `SUBJECT-confirm.N` and others, N
@@ -23,6 +24,7 @@ from pydantic import Field, TypeAdapter
 
 from kernelarc_guard.inquiries import Counted, Profiled, Question
 from kernelarc_guard.model import Model
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Answer
 
 _ID: Final = re.compile(r"(?P<subject>.+)-(?P<part>screen|confirm|profile)\.\d+")
@@ -46,6 +48,8 @@ class Capacity(Model):
 
     event: Literal["capacity"] = "capacity"
     devices: list[FleetDevice]
+    builders: list[FleetDevice] = []
+    """Slots of hosts that only build."""
 
 
 class Placed(Model):
@@ -64,7 +68,7 @@ class Cancel(Model):
     id: str
 
 
-ToFleet = Annotated[Question | Cancel, Field(discriminator="op")]
+ToFleet = Annotated[Question | Prepare | Cancel, Field(discriminator="op")]
 TO_FLEET: TypeAdapter[ToFleet] = TypeAdapter(ToFleet)
 FromFleet = Annotated[Answer | Counted | Profiled | Capacity | Placed, Field(discriminator="event")]
 FROM_FLEET: TypeAdapter[FromFleet] = TypeAdapter(FromFleet)

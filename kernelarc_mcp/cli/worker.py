@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
+from kernelarc_guard import cores
 from kernelarc_guard.cuda import driver
 from kernelarc_mcp.cache import cache_root
 from kernelarc_mcp.cli.children import stopped_by_signals
@@ -18,6 +19,8 @@ from kernelarc_mcp.cli.console import UserError, err
 from kernelarc_mcp.cli.options import AllowUnsandboxed, GuardPython, LockClocks, guard_python
 from kernelarc_mcp.executors import DEFAULT_PORT, read_head
 
+LEAST_CORES: Final = 4
+"""As in `fleet.building`, which is not imported before Ray is known to be there."""
 _PROBE_SECONDS: Final = 3.0
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
@@ -55,6 +58,16 @@ def worker(
             show_default="all",
         ),
     ] = None,
+    builders: Annotated[
+        int,
+        typer.Option(
+            "--builders",
+            min=0,
+            max=1024,
+            help="Offer so many slots that compile what is next in line, for any host's devices; for "
+            "hosts with cores to spare, also without a GPU (--device none).",
+        ),
+    ] = 0,
     name: Annotated[
         str,
         typer.Option("--name", help="What this host is called.", show_default="its host name"),
@@ -85,7 +98,7 @@ def worker(
     allow_unsandboxed: AllowUnsandboxed = False,
     lock_clocks: LockClocks = 0,
 ) -> None:
-    """Join a fleet: start a Ray node here and offer its devices until Ctrl-C (docs/fleet.md).
+    """Join a fleet: start a Ray node here and offer its devices, or build slots, until Ctrl-C (docs/fleet.md).
 
     Each device gets a guard process of its own, kept warm. What comes after `--` is handed to
     `ray start`.
@@ -103,10 +116,12 @@ def worker(
         raise UserError(f"--name: {called!r}: letters, digits, '.', '-' and '_', at most 63")
     host, at = (node_ip or "127.0.0.1", port) if head else _address(address)
     cpu, gpus, visible = _devices(device or ["all"])
+    _check_builders(builders, cpu=cpu, devices=cpu or gpus > 0)
     node = NodeOptions(
         address="" if head else f"{host}:{at}",
         port=at,
         gpus=gpus,
+        builders=builders,
         object_store_bytes=object_store << 20,
         node_ip=node_ip,
         more=tuple(context.args),
@@ -121,6 +136,7 @@ def worker(
         guard_python=guard_python(guard),
         folder=(folder or cache_root() / "fleet" / called).absolute(),
         namespace=namespace,
+        builders=builders,
     )
 
     def say(line: str) -> None:
@@ -169,6 +185,21 @@ def _devices(given: list[str]) -> tuple[bool, int, str]:
     # Numbers count what this process sees, which may be some of the host's GPUs already.
     names = [seen[n] if n < len(seen) and seen[n] else str(n) for n in numbers]
     return "cpu" in wanted, len(numbers), ",".join(names)
+
+
+def _check_builders(builders: int, *, cpu: bool, devices: bool) -> None:
+    """Refuse build slots that would disturb what is timed on this host."""
+    if not builders:
+        return
+    if cpu:
+        raise UserError(
+            "--builders: compilers would disturb what is timed on this host's CPU; offer it for "
+            "building alone, with --device none"
+        )
+    if devices and len(cores.ALL) < LEAST_CORES:
+        raise UserError(f"--builders beside a GPU takes {LEAST_CORES} cores or more")
+    if builders > len(cores.ALL):
+        raise UserError(f"--builders {builders}: this host has {len(cores.ALL)} cores")
 
 
 def _gpus() -> int:

@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-import ray
 from ray.exceptions import RayError, RayTaskError
 
 from kernelarc_guard.fleet_wire import Placed, subject
 from kernelarc_guard.inquiries import REPLY, Inquiry
 from kernelarc_guard.protocol import Confirm, Refusal, Request, Result, Screen
+from kernelarc_mcp.fleet.actors import Actors
+from kernelarc_mcp.fleet.builds import Builds
 from kernelarc_mcp.fleet.choice import Device
 from kernelarc_mcp.fleet.device import Said
 from kernelarc_mcp.fleet.session import Session
@@ -34,8 +35,6 @@ class Remembered:
     """Subject -> device of its screen: its confirmation goes elsewhere."""
     died_on: dict[str, frozenset[str]] = field(default_factory=dict)
     """Subject -> devices whose guard died over it: it is asked again elsewhere, if it is."""
-    actors: dict[str, Any] = field(default_factory=dict)
-    """Device -> its actor."""
 
 
 class Asking:
@@ -45,6 +44,8 @@ class Asking:
         self,
         session: Session,
         remembered: Remembered,
+        actors: Actors,
+        builds: Builds,
         request: "Request | Inquiry",
         line: bytes,
         say: Line,
@@ -52,6 +53,8 @@ class Asking:
         """Ask `request`, which came as `line`; what is heard goes to `say`, line by line."""
         self._session = session
         self._remembered = remembered
+        self._actors = actors
+        self._builds = builds
         self._request = request
         self._line = line
         self._say = say
@@ -65,6 +68,7 @@ class Asking:
         request, session = self._request, self._session
         if isinstance(request, Screen | Confirm) and request.calibration is not None:
             session.learn(request.calibration.toolchain)
+        await self._builds.settled(request)
         blamed: tuple[str, ...] = ()
         while True:
             key, device = await session.place(request.op, self._elsewhere())
@@ -105,19 +109,23 @@ class Asking:
 
     async def _listen(self, key: str, device: Device) -> Said:
         try:
-            actor = await self._actor(device)
-            stream = actor.judge.options(num_returns="streaming").remote(key, self._line)
+            actor = await self._actors.of(device.name)
+            handed = self._builds.handed(self._request, device)
+            judge = actor.judge.options(num_returns="streaming")
+            stream = judge.remote(key, self._line, handed)
             last = Said("busy", why="lost: it ended without an answer")
             async for reference in stream:
                 last = await reference
                 if last.kind == "progress":
                     self._say(last.line)
+            if last.kind in ("answer", "refusal"):
+                self._builds.had(device, handed)
             return last
         except RayTaskError as error:
             # What the actor's own code raised: a fault of ours, or of its machine.
             return Said("refusal", self._refusal(f"{device.name}: {error.cause}"), str(error.cause))
         except (RayError, ValueError) as error:
-            self._remembered.actors.pop(device.name, None)
+            self._actors.forget(device.name)
             first = str(error).strip().partition("\n")[0]
             return Said("busy", why=f"lost: {first}")
 
@@ -125,17 +133,8 @@ class Asking:
         """Have a device end what nobody needs any more."""
         with suppress(RayError, ValueError, TimeoutError):
             async with asyncio.timeout(_END_SECONDS):
-                actor = await self._actor(device)
+                actor = await self._actors.of(device.name)
                 await actor.cancel.remote(key)
-
-    async def _actor(self, device: Device) -> Any:
-        """Return a device's actor; looking one up takes the head some milliseconds."""
-        known = self._remembered.actors.get(device.name)
-        if known is None:
-            namespace = self._session.link.namespace
-            known = await asyncio.to_thread(ray.get_actor, device.name, namespace=namespace)
-            self._remembered.actors[device.name] = known
-        return known
 
     async def _free(self, key: str, device: Device, said: Said, blamed: tuple[str, ...]) -> None:
         session, name = self._session, device.name

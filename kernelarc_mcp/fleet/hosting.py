@@ -40,11 +40,13 @@ class HostOptions:
     folder: Path
     """For caches and logs of the guards."""
     namespace: str
+    builders: int = 0
+    """Build slots."""
 
     @property
     def offers(self) -> bool:
-        """Say whether it has devices to offer."""
-        return self.cpu or self.gpus > 0
+        """Say whether it has devices or build slots to offer."""
+        return self.cpu or self.gpus > 0 or self.builders > 0
 
 
 class Hosting:
@@ -110,6 +112,7 @@ class Hosting:
             *("--address", options.address, "--namespace", options.namespace),
             *("--name", options.name, "--guard-python", options.guard_python),
             *("--folder", str(options.folder), "--gpus", str(options.gpus)),
+            *("--builders", str(options.builders)),
             *(["--cpu"] if options.cpu else []),
             *(["--resource", resource] if resource else []),
         ]

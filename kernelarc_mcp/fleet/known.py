@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kernelarc_guard.built_with import BUILDER
 from kernelarc_mcp.fleet.choice import Bid, Device
 
 
@@ -74,7 +75,8 @@ class Place:
         """Be used for a request of a campaign, from now on unless it already is."""
         if self.key != key:
             self.key, self.since = key, now
-        self.campaign = campaign
+        # What is built has no part in the device time by which campaigns are served.
+        self.campaign = "" if self.device.kind == BUILDER else campaign
 
 
 class Over:

@@ -36,6 +36,7 @@ class NodeOptions:
     port: int = 0
     """Of a head."""
     gpus: int = 0
+    builders: int = 0
     resources: Mapping[str, float] = field(default_factory=dict)
     object_store_bytes: int = OBJECT_STORE_BYTES
     node_ip: str = ""
@@ -52,8 +53,8 @@ class NodeOptions:
             role += ["--include-dashboard=false", "--no-monitor"]
         return [
             *(sys.executable, "-m", "ray.scripts.scripts", "start", *role),
-            # CPUs are not what is placed: a guard uses those of its host as it always does.
-            *("--num-cpus=0", f"--num-gpus={self.gpus}"),
+            # A guard uses the CPUs of its host as it always does: only build slots are placed by them.
+            *(f"--num-cpus={self.builders}", f"--num-gpus={self.gpus}"),
             f"--resources={json.dumps(dict(self.resources))}",
             f"--object-store-memory={self.object_store_bytes}",
             *([f"--node-ip-address={self.node_ip}"] if self.node_ip else []),

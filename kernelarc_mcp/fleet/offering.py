@@ -19,10 +19,13 @@ import ray
 from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from kernelarc_guard.built_with import BUILDER
+from kernelarc_mcp.fleet.building import slot_cores
 from kernelarc_mcp.fleet.choice import Device
 from kernelarc_mcp.fleet.core_shares import core_shares
 from kernelarc_mcp.fleet.device import DeviceActor, Offer
 from kernelarc_mcp.fleet.link import Address, ClusterLost, Link, first_of
+from kernelarc_mcp.fleet.slot import BuilderActor, SlotOffer
 
 LOST: Final = 3
 """Exit status where the cluster was lost: worth trying again."""
@@ -42,9 +45,9 @@ class Wrong(Exception):
 
 
 class Offering:
-    """One device: its actor, and its signs of life."""
+    """One device or build slot: its actor, and its signs of life."""
 
-    def __init__(self, link: Link, offer: Offer, resource: str) -> None:
+    def __init__(self, link: Link, offer: Offer | SlotOffer, resource: str) -> None:
         """Offer it on the node that has `resource`, or on this driver's own where that is empty."""
         self._link = link
         self._offer = offer
@@ -106,13 +109,14 @@ class Offering:
             here = ray.get_runtime_context().get_node_id()
             strategy = NodeAffinitySchedulingStrategy(here, soft=False)
             place = {"scheduling_strategy": strategy}
+        slot = isinstance(self._offer, SlotOffer)
         return (
-            ray.remote(DeviceActor)
+            ray.remote(BuilderActor if slot else DeviceActor)
             .options(
                 name=self._offer.name,
                 namespace=self._link.namespace,
-                num_cpus=0,
-                num_gpus=0 if self._offer.place == "cpu" else 1,
+                num_cpus=1 if slot else 0,
+                num_gpus=1 if self._offer.place.startswith("cuda") else 0,
                 max_restarts=-1,
                 max_task_retries=0,
                 **place,
@@ -121,7 +125,8 @@ class Offering:
         )
 
     def _announce(self, device: Device) -> None:
-        print(f"offered: {device.name}, {device.model} ({device.unit})", flush=True)
+        what = "builds" if device.kind == BUILDER else device.unit
+        print(f"offered: {device.name}, {device.model} ({what})", flush=True)
 
 
 async def _main(options: argparse.Namespace) -> None:
@@ -134,22 +139,20 @@ async def _main(options: argparse.Namespace) -> None:
     kept = {name: os.environ.get(name, "") for name in _KEPT}
     labels = _labels(options.cpu, options.gpus)
     shares = core_shares(os.sched_getaffinity(0), len(labels))
-    offerings = [
-        Offering(
-            link,
-            Offer(
-                name=f"{options.name}:{label}",
-                host=options.name,
-                place=place,
-                guard_python=options.guard_python,
-                folder=Path(options.folder) / label,
-                environment=kept,
-                cores=cores,
-            ),
-            options.resource,
+    offers: list[Offer | SlotOffer] = [
+        Offer(
+            name=f"{options.name}:{label}",
+            host=options.name,
+            place=place,
+            guard_python=options.guard_python,
+            folder=Path(options.folder) / label,
+            environment=kept,
+            cores=cores,
         )
         for (label, place), cores in zip(labels, shares, strict=True)
     ]
+    offers += _slots(options, kept, shares)
+    offerings = [Offering(link, offer, options.resource) for offer in offers]
     async with asyncio.TaskGroup() as group:
         for one in offerings:
             await one.start()
@@ -166,6 +169,27 @@ def _labels(cpu: bool, gpus: int) -> list[tuple[str, str]]:
     return [("cpu", "cpu")] * cpu + [(f"gpu{number}", "cuda:0") for number in range(gpus)]
 
 
+def _slots(
+    options: argparse.Namespace, kept: dict[str, str], shares: list[tuple[int, ...]]
+) -> list[SlotOffer]:
+    """Return the build slots; on a host with devices they keep to cores on which nothing is timed."""
+    cores, threads = slot_cores([share or sorted(os.sched_getaffinity(0)) for share in shares])
+    if options.builders and shares and not cores:
+        raise Wrong("this host has too few cores to build beside its devices: offer no builders")
+    return [
+        SlotOffer(
+            name=f"{options.name}:{BUILDER}{number}",
+            host=options.name,
+            guard_python=options.guard_python,
+            folder=Path(options.folder) / "builders",
+            environment=kept,
+            cores=cores,
+            threads=threads,
+        )
+        for number in range(options.builders)
+    ]
+
+
 def main() -> None:
     """Offer devices until SIGTERM, or until the cluster is lost."""
     parser = argparse.ArgumentParser(prog="kernelarc_mcp.fleet.offering")
@@ -174,6 +198,7 @@ def main() -> None:
     parser.add_argument("--name", required=True)
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--gpus", type=int, default=0)
+    parser.add_argument("--builders", type=int, default=0)
     parser.add_argument("--guard-python", required=True)
     parser.add_argument("--folder", required=True)
     parser.add_argument(

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from kernelarc_guard.built_with import BUILDER
 from kernelarc_guard.fleet_wire import Capacity, FleetDevice
 from kernelarc_guard.model import Model
 from kernelarc_mcp.fleet.broker import Ending
+from kernelarc_mcp.fleet.building import Building, building_for
 from kernelarc_mcp.fleet.choice import Bid, Device, Needs, why_not
 from kernelarc_mcp.fleet.known import News, Seen, Told, key_of
 from kernelarc_mcp.fleet.link import Link
@@ -96,11 +98,16 @@ class Session:
                 self._seen = news.devices
                 self._tell_devices()
 
-    async def place(self, op: str, elsewhere: frozenset[str]) -> tuple[str, Device]:
-        """Wait until a request is given a device; return its key there, and the device."""
+    async def place(
+        self, op: str, elsewhere: frozenset[str], needs: Needs | None = None
+    ) -> tuple[str, Device]:
+        """Wait until a request is given a device; return its key there, and the device.
+
+        `needs` are its own where they are not the campaign's: those of a build.
+        """
         self._count += 1
         key = key_of(self._id, self._count)
-        bid = Bid(key, self._campaign, op, self._needs, elsewhere)
+        bid = Bid(key, self._campaign, op, needs or self._needs, elsewhere)
         granted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[key] = bid, granted
         try:
@@ -126,6 +133,24 @@ class Session:
             for one in self._seen
         )
 
+    def building(self) -> Building | None:
+        """Return what is built for the campaign's devices; None where none of them is there."""
+        sound = (one.device for one in self._seen if not one.quarantined)
+        return building_for(self._needs, sound)
+
+    def has_slots(self, building: Building) -> bool:
+        """Say whether a slot can build that, now or when it is free."""
+        return any(
+            not one.quarantined and not why_not(building.needs, one.device) for one in self._seen
+        )
+
+    def longest_at_work(self) -> Device | None:
+        """Return the device that has worked longest on one of this stand-in's requests, None where none does."""
+        for name in self._running.values():
+            if (device := self._device(name)).kind == self._needs.kind:
+                return device
+        return None
+
     async def done(
         self, key: str, name: str, ending: Ending, why: str = "", blamed: tuple[str, ...] = ()
     ) -> None:
@@ -148,24 +173,37 @@ class Session:
         return found or Device(name, self._needs.kind, "", "", {}, {})
 
     def _tell_devices(self) -> None:
-        """Say which devices there are; those of another kind are nothing to this campaign."""
-        mine = [one for one in self._seen if one.device.kind == self._needs.kind]
-        self._tell(Capacity(devices=[self._as_told(one) for one in mine]))
-
-    def _as_told(self, seen: Seen) -> FleetDevice:
-        one = seen.device
-        told = FleetDevice(
-            name=one.name, model=one.model, host=one.host, state="busy" if seen.busy else "ready"
-        )
+        """Say which devices and slots there are; devices of another kind are nothing to this campaign."""
         # Devices of another model are no fault: they may serve other campaigns.
-        refused = why_not(replace(self._needs, model=""), one)
-        if refused:
-            return told.model_copy(update={"state": "refused", "why": refused})
-        if seen.quarantined:
-            return told.model_copy(update={"state": "quarantined", "why": seen.quarantined})
-        return told
+        any_model, building = replace(self._needs, model=""), self.building()
+        self._tell(
+            Capacity(
+                devices=[
+                    _as_told(one, why_not(any_model, one.device))
+                    for one in self._seen
+                    if one.device.kind == self._needs.kind
+                ],
+                builders=[
+                    _as_told(one, "" if building is None else why_not(building.needs, one.device))
+                    for one in self._seen
+                    if one.device.kind == BUILDER
+                ],
+            )
+        )
 
     def _tell(self, capacity: Capacity) -> None:
         if capacity != self._told:
             self._told = capacity
             self._say(capacity)
+
+
+def _as_told(seen: Seen, refused: str) -> FleetDevice:
+    one = seen.device
+    told = FleetDevice(
+        name=one.name, model=one.model, host=one.host, state="busy" if seen.busy else "ready"
+    )
+    if refused:
+        return told.model_copy(update={"state": "refused", "why": refused})
+    if seen.quarantined:
+        return told.model_copy(update={"state": "quarantined", "why": seen.quarantined})
+    return told

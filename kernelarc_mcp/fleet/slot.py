@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from kernelarc_guard.build_slot import ON, THREADS
 from kernelarc_guard.built_with import BUILDER
@@ -47,15 +47,15 @@ class SlotOffer:
 
 @dataclass(frozen=True)
 class BuildSaid:
-    """One thing that a slot says about an order; all but signs of life are the last."""
+    """One thing that a slot says about an order; what is no sign of life is the last."""
 
-    artefact: Artefact | None = None
+    kind: Literal["sign", "built", "failed", "broken", "busy"]
+    """`broken`: no process starts there. `busy`: it works for another."""
     why: str = ""
-    """Why nothing was built; empty with an artefact, and in a sign of life."""
-    broken: bool = False
-    """Its process cannot be started."""
+    artefact: Artefact | None = None
+    """Of `built`."""
     seconds: float = 0.0
-    """That the build took."""
+    """That this took."""
 
 
 class BuildProcess:
@@ -146,19 +146,18 @@ class BuilderActor:
     async def build(self, key: str, order: BuildOrder) -> AsyncIterator[BuildSaid]:
         """Yield signs of life while an order is worked on, then what came of it."""
         if self._key:
-            yield BuildSaid(why=f"{self._offer.name} works on another order")
+            yield BuildSaid("busy", f"{self._offer.name} works on another order")
             return
         self._key = key
         self._work = asyncio.create_task(self._build(order))
         try:
             while not self._work.done():
-                yield BuildSaid()
+                yield BuildSaid("sign")
                 await asyncio.wait([self._work], timeout=SIGN_SECONDS)
-            yield (
-                BuildSaid(why="it was taken back")
-                if self._work.cancelled()
-                else self._work.result()
-            )
+            if self._work.cancelled():
+                yield BuildSaid("failed", "it was taken back")
+            else:
+                yield self._work.result()
         finally:
             await self._stop()
             self._key, self._work = "", None
@@ -179,12 +178,12 @@ class BuilderActor:
         try:
             end = await self._process.ask(order.model_copy(update={"request": request}))
         except OSError as error:
-            return BuildSaid(why=f"no process that builds starts: {error}", broken=True)
+            return BuildSaid("broken", f"no process that builds starts: {error}")
         if not end.key:
-            return BuildSaid(why=end.why)
+            return BuildSaid("failed", end.why)
         try:
             solution = request.candidate.digest
             artefact = await asyncio.to_thread(taken, cache, end.key, solution, self._offer.name)
         except (OSError, ValueError) as error:
-            return BuildSaid(why=f"what was built cannot be handed over: {error}")
-        return BuildSaid(artefact, seconds=time.monotonic() - began)
+            return BuildSaid("failed", f"what was built cannot be handed over: {error}")
+        return BuildSaid("built", artefact=artefact, seconds=time.monotonic() - began)

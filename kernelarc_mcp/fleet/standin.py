@@ -17,9 +17,12 @@ from pydantic import ValidationError
 
 from kernelarc_guard.fleet_wire import TO_FLEET, Cancel
 from kernelarc_guard.model import Model
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Refusal
 from kernelarc_guard.textfile import first_error
+from kernelarc_mcp.fleet.actors import Actors
 from kernelarc_mcp.fleet.asking import Asking, Remembered
+from kernelarc_mcp.fleet.builds import Builds
 from kernelarc_mcp.fleet.here import has_node, is_here
 from kernelarc_mcp.fleet.link import NAMESPACE, PATIENCE, Address, ClusterLost, Link, first_of
 from kernelarc_mcp.fleet.node import Node, NodeFailed, NodeOptions
@@ -58,6 +61,8 @@ class StandIn:
         self._voice = voice
         self._asked: dict[str, asyncio.Task[None]] = {}
         self._remembered = Remembered()
+        self._actors = Actors(session.link.namespace)
+        self._builds = Builds(session, self._actors)
 
     async def serve(self, lines: "asyncio.Queue[bytes]") -> None:
         """Take lines until there are no more; then what is under way is taken back."""
@@ -69,6 +74,7 @@ class StandIn:
                 task.cancel()
             while self._asked:
                 await asyncio.wait(list(self._asked.values()))
+            await self._builds.close()
             news.cancel()
 
     def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
@@ -86,7 +92,11 @@ class StandIn:
             if (task := self._asked.get(message.id)) is not None:
                 task.cancel()
             return
-        asking = Asking(self._session, self._remembered, message, line, self._voice.line)
+        if isinstance(message, Prepare):
+            self._builds.offer(message, line)
+            return
+        shared = self._session, self._remembered, self._actors, self._builds
+        asking = Asking(*shared, message, line, self._voice.line)
         task = group.create_task(asking.run())
         self._asked[message.id] = task
         task.add_done_callback(lambda _: self._asked.pop(message.id, None))

@@ -5,6 +5,7 @@ import json
 from functools import lru_cache
 
 from kernelarc_guard.inquiries import QUESTION, REPLY
+from kernelarc_guard.prepare import BuildEnd, BuildOrder
 from kernelarc_mcp import __version__
 
 
@@ -12,8 +13,9 @@ from kernelarc_mcp import __version__
 def versions() -> dict[str, str]:
     """Return what must be the same on the server and wherever a guard judges for it.
 
-    `protocol` is a digest of what can be said on the guard's wire, so it changes with every field.
+    `protocol` is a digest of what can be said on the wires of guards and builders, so it changes with every field.
     """
     wire = [one.json_schema() for one in (QUESTION, REPLY)]
+    wire += [one.model_json_schema() for one in (BuildOrder, BuildEnd)]
     digest = hashlib.sha256(json.dumps(wire, sort_keys=True).encode()).hexdigest()
     return {"kernelarc": __version__, "protocol": digest[:12]}

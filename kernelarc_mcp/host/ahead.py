@@ -14,14 +14,16 @@ from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.errors import CampaignError
 from kernelarc_mcp.host.submit import solution_of
 
-IN_LINE: Final = 2
-"""So many submissions are prepared: a dismissal may take less time than a build."""
 _POLL_SECONDS: Final = 0.2
 
 
 @runtime_checkable
 class Prepares(Protocol):
-    """A guard that can be sent what is to be built ahead."""
+    """A guard, or a fleet of them, that can be sent what is to be built ahead."""
+
+    @property
+    def in_line(self) -> int:
+        """Return how many of the submissions next in line are worth building now."""
 
     @property
     def busy(self) -> bool:
@@ -60,16 +62,16 @@ class Ahead:
     async def _follow(self, guard: Prepares) -> None:
         while True:
             if guard.busy:
-                for request in self._due():
+                for request in self._due(guard.in_line):
                     if await guard.prepare(request):
                         self._sent.add(request.id)
             await anyio.sleep(_POLL_SECONDS)
 
-    def _due(self) -> list[Prepare]:
-        """Return what is next in line and was not sent."""
+    def _due(self, most: int) -> list[Prepare]:
+        """Return what of the first `most` in line was not sent."""
         try:
             with self._campaign.journal.reading() as state:
-                line = [] if state.quarantined else state.queue()[:IN_LINE]
+                line = [] if state.quarantined else state.queue()[:most]
                 self._sent &= set(line)
                 fresh = [(one, solution_of(self._campaign, state, one))
                          for one in line if one not in self._sent]  # fmt: skip

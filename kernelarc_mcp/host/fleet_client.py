@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from kernelarc_guard.fleet_wire import FROM_FLEET, Cancel, Capacity, FleetDevice, FromFleet, Placed
 from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Progress, Refusal, Request, Result
 from kernelarc_mcp.host import guard_process
 from kernelarc_mcp.host.guard_client import (
@@ -79,6 +80,8 @@ class FleetClient:
         """The stand-in has said which devices there are."""
         self.devices: list[FleetDevice] = []
         """As the stand-in told them last."""
+        self.builders: list[FleetDevice] = []
+        """The same of build slots."""
 
     async def __aenter__(self) -> Self:
         self._group = anyio.create_task_group()
@@ -130,6 +133,19 @@ class FleetClient:
             why.insert(0, f"the fleet has no {self._model}, but {', '.join(models) or 'nothing'}")
         return "; ".join(why)
 
+    @property
+    def words(self) -> str:
+        """Return what the fleet has, in a line; empty where nothing is known of it."""
+        if not self._told:
+            return ""
+        told = f"Fleet: {_count(self.devices, 'device')}, {_count(self.builders, 'build slot')}"
+        why = dict.fromkeys(
+            f"build slots of {one.host} are {one.state}: {one.why}"
+            for one in self.builders
+            if one.state not in _AT_WORK
+        )
+        return "; ".join([told, *why]) + "."
+
     def _models(self) -> list[str]:
         return sorted({one.model for one in self.devices if one.state in _AT_WORK})
 
@@ -162,6 +178,25 @@ class FleetClient:
         if isinstance(answer, Result):
             raise GuardDied(f"answered a {inquiry.op} with a result")
         return answer
+
+    @property
+    def busy(self) -> bool:
+        """Say whether a request is under way: else the next in line is judged at once."""
+        return self._standin is not None and bool(self._standin.asked)
+
+    @property
+    def in_line(self) -> int:
+        """Return how many submissions next in line are worth building: two for whoever builds."""
+        slots = sum(one.state in _AT_WORK for one in self.builders)
+        return 2 * max(1, slots, 0 if slots else self.lanes)
+
+    async def prepare(self, request: Prepare) -> bool:
+        """As of any guard: what comes of it a request may find, whichever device that is placed on."""
+        line = request.model_dump_json()
+        if self._standin is None or not self.busy or len(line) > MAX_LINE:
+            return False
+        self._standin.say(line)
+        return True
 
     async def _ask(
         self, request: Request | Inquiry, deadline: float, on_progress: OnProgress | None
@@ -217,7 +252,7 @@ class FleetClient:
                 why = await self._listen(standin)
                 group.cancel_scope.cancel()
         finally:
-            self._standin, self.devices, self._told = None, [], False
+            self._standin, self.devices, self.builders, self._told = None, [], [], False
             self._lost = f"lost the fleet's stand-in: {why}"
             for told in standin.asked.values():
                 told.send_nowait(DeviceLost(self._lost))
@@ -242,7 +277,7 @@ class FleetClient:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
                 return f"its pipe broke: {error}"
             if isinstance(said, Capacity):
-                self.devices, self._told = said.devices, True
+                self.devices, self.builders, self._told = said.devices, said.builders, True
                 self._tell_change()
             elif said.id in standin.asked:
                 standin.asked[said.id].send_nowait(said)
@@ -257,6 +292,15 @@ class FleetClient:
     def _tell_change(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+
+def _count(of: Sequence[FleetDevice], what: str) -> str:
+    """Return how many of some things are at work, on how many hosts."""
+    hosts = [one.host for one in of if one.state in _AT_WORK]
+    if not hosts:
+        return f"no {what}s"
+    on = f"{len(set(hosts))} host{'s' * (len(set(hosts)) > 1)}"
+    return f"{len(hosts)} {what}{'s' * (len(hosts) > 1)} on {on}"
 
 
 async def _answer(

@@ -134,6 +134,9 @@ class GuardClient:
             raise GuardDied(f"answered a {inquiry.op} with a result")
         return answer
 
+    in_line = 2
+    """So many submissions next in line are prepared: a dismissal may take less time than a build."""
+
     @property
     def busy(self) -> bool:
         """Say whether a request is under way."""

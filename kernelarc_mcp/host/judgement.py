@@ -25,6 +25,7 @@ from kernelarc_mcp.host.restoring import restore_owed
 from kernelarc_mcp.host.settle import append_settled, guard_lost, outcome
 from kernelarc_mcp.host.state import Attempt, CampaignState
 from kernelarc_mcp.host.submit import solution_of
+from kernelarc_mcp.host.tickets import FLEET
 from kernelarc_mcp.host.watching import drifted
 
 MESSAGE: Final = 400
@@ -102,6 +103,7 @@ class Judge:
             for attempt in left:
                 cut = Interrupted(cause="dispatcher_lost", detail="The dispatcher's process ended.")
                 writer.append(cut, attempt.agent, attempt.ticket)
+            self._forget_progress(FLEET)
         restore_owed(self.campaign)
         return [attempt.ticket for attempt in left]
 
@@ -219,6 +221,10 @@ class Judge:
     def note(self, message: str) -> None:
         """Say to everybody why nothing is judged at the moment; empty: all is well."""
         self._write_progress("", None, 0, message)
+
+    def fleet(self, words: str) -> None:
+        """Say to whoever asks what the fleet has; nobody who waits is woken by it. Empty: there is none."""
+        self._write_progress(FLEET, None, 0, words)
 
     def baseline(self, cache_dir: str) -> BaselinePlan | None:
         """Return how the next line to beat is judged, or None where all were."""

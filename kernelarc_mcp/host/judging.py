@@ -1,7 +1,7 @@
 """What a dispatcher needs of whoever judges: one guard, or a fleet of them behind one process."""
 
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import anyio
 
@@ -54,6 +54,15 @@ class Executor(Guard, Protocol):
         trace: TracebackType | None,
     ) -> None:
         """End what runs."""
+
+
+@runtime_checkable
+class Described(Protocol):
+    """An executor that has more to say than how many lanes it has."""
+
+    @property
+    def words(self) -> str:
+        """Return what it has, in a line; empty where that is not known."""
 
 
 class LocalExecutor(GuardClient):

@@ -16,7 +16,7 @@ from kernelarc_mcp.host.duty_work import DutyWork, Work
 from kernelarc_mcp.host.election import SeatLost
 from kernelarc_mcp.host.guard_client import GuardError
 from kernelarc_mcp.host.judgement import Judge
-from kernelarc_mcp.host.judging import Executor
+from kernelarc_mcp.host.judging import Described, Executor
 from kernelarc_mcp.host.lane import Lane
 from kernelarc_mcp.host.profile_work import ProfileWork
 from kernelarc_mcp.host.storage import short_of_room
@@ -71,6 +71,8 @@ class Lanes:
                 group.start_soon(self._follow_lanes)
                 while True:
                     self._duties.tell_quarantine()
+                    if isinstance(self._executor, Described):
+                        self._teller.fleet(self._executor.words)
                     self._begin(group)
                     if until_idle and self._lanes and not self._busy and not self._trouble:
                         break

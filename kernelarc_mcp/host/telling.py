@@ -1,5 +1,6 @@
 """Saying to every process what is being judged: notes to all, and the guard's signs of life."""
 
+import logging
 from contextlib import suppress
 from time import monotonic
 from typing import Final
@@ -10,6 +11,7 @@ from kernelarc_mcp.host.errors import StorageFault
 from kernelarc_mcp.host.guard_client import WAITING, OnProgress
 from kernelarc_mcp.host.judgement import Judge
 
+_LOG: Final = logging.getLogger(__name__)
 _PROGRESS_SECONDS: Final = 0.2
 """Signs of life are written no more often than this, for each costs a write to disk."""
 _NOTE_SECONDS: Final = 1.0
@@ -22,6 +24,7 @@ class Teller:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._usual = ""
+        self._fleet = ""
 
     def usually(self, note: str) -> None:
         """Say this from now on whenever nothing else is to be said."""
@@ -42,10 +45,21 @@ class Teller:
         with suppress(StorageFault):
             self._judge.note(message)
 
+    def fleet(self, words: str) -> None:
+        """Say what the fleet has, where that is not what was said last."""
+        if words != self._fleet:
+            self._fleet = words
+            if words:
+                _LOG.info("%s", words)
+            with suppress(StorageFault):
+                self._judge.fleet(words)
+
     def leave(self) -> None:
         """Take back what was said of this process's work, unless another has the seat."""
         with suppress(SeatLost):
             self.all_is_well()
+            self.fleet("")
+        self._fleet = ""
 
     def noter(self, what: str) -> OnProgress:
         """Say to everybody what is measured; return what adds the guard's signs of life to it."""

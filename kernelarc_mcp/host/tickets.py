@@ -1,5 +1,7 @@
 """Looking at a submission: always the same shape, finished or not."""
 
+from typing import Final
+
 from kernelarc_guard.judgement import merged_stages, merged_workloads
 from kernelarc_guard.reasons import STAGES, Stage
 from kernelarc_mcp.host import money
@@ -14,6 +16,9 @@ from kernelarc_mcp.host.onlookers import ONLOOKER, any_attempt, outside_view
 from kernelarc_mcp.host.settle import append_settled
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState
 from kernelarc_mcp.views import AgentState, NumbersView, SubmissionView
+
+FLEET: Final = "fleet"
+"""In place of a ticket: what the fleet has."""
 
 
 def standing_of(state: CampaignState, agent: str) -> AgentStanding:
@@ -186,8 +191,12 @@ def _progress(campaign: Campaign, attempt: Attempt) -> tuple[Stage | None, int, 
 
 def noted(campaign: Campaign) -> str:
     """Return what is measured beside submissions, or why nothing is judged; else nothing."""
+    return _note(campaign, "")
+
+
+def _note(campaign: Campaign, about: str) -> str:
     row = campaign.journal.ledger.connection.execute(
-        "SELECT message FROM progress WHERE ticket = ''"
+        "SELECT message FROM progress WHERE ticket = ?", [about]
     ).fetchone()
     return "" if row is None else str(row[0])
 
@@ -201,7 +210,7 @@ def activity(campaign: Campaign, state: CampaignState) -> list[str]:
             f"No server works on this campaign: {len(state.unsettled)} submissions wait for one;"
             f" `kernelarc-mcp serve {campaign.folder}` goes on."
         ]
-    lines = [noted(campaign)]
+    lines = [noted(campaign), _note(campaign, FLEET)]
     for attempt in state.judging():
         stage, percent, message = _progress(campaign, attempt)
         lines.append(f"{attempt.ticket}: {stage or 'starting'}, {percent} %: {message}")
