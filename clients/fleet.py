@@ -199,7 +199,11 @@ def members_of(chosen: argparse.Namespace, agents: list[str]) -> list[Member]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run headless agents on one campaign.")
     parser.add_argument("campaign", type=Path, metavar="DIR", help="the campaign's directory")
-    parser.add_argument("--url", default="http://127.0.0.1:8765/mcp", help="its running server")
+    parser.add_argument(
+        "--url",
+        default="http://127.0.0.1:8765/mcp",
+        help="its running server (.../c/NAME/mcp on one of several campaigns)",
+    )
     parser.add_argument("--client", nargs="+", choices=sorted(COMMANDS), default=["claude"])
     parser.add_argument("--agents", type=int, default=1, help="the first so many of the campaign")
     parser.add_argument(

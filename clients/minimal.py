@@ -27,7 +27,8 @@ async def main(url: str, name: str, source: str, token: str) -> None:
     async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
         status = (await http.post(url)).status_code
         if status in (401, 404):
-            known = {401: "the server knows no such token", 404: "no server; its path is /mcp"}
+            paths = "its path is /mcp, or /c/NAME/mcp on a server of several campaigns"
+            known = {401: "the server knows no such token", 404: f"no server; {paths}"}
             raise ValueError(known[status])
         async with Client(streamable_http_client(url, http_client=http)) as client:
             await submit(client, name, source)

@@ -232,7 +232,7 @@ def new(
         drawn = "from the pool" if share is None else f"{share} attempts"
         out.print(f"  {agent}  {token}  {drawn}", markup=False)
     out.print(
-        f"Next: kernelarc-mcp serve {folder} --http 127.0.0.1:8765 (another port for each campaign),"
+        f"Next: kernelarc-mcp serve {folder} --http 127.0.0.1:8765 (it takes several campaigns),"
         f" and kernelarc-mcp connect {folder} --http --client claude for each agent's client",
         markup=False,
     )

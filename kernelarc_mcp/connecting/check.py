@@ -13,8 +13,9 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from kernelarc_mcp.connecting.door import DEFAULT_URL, Door, StdioDoor
+from kernelarc_mcp.connecting.door import DEFAULT_URL, PATH, Door, StdioDoor
 from kernelarc_mcp.connecting.forms import Era
+from kernelarc_mcp.several.places import BELOW
 
 _SECONDS = 90.0
 
@@ -111,7 +112,12 @@ async def _knock(http: httpx2.AsyncClient, url: str) -> None:
     if status == 401:
         raise CannotConnect(f"the server at {url} knows no such token; it serves another campaign?")
     if status == 404:
-        raise CannotConnect(f"{url} is no MCP server; its path is /mcp")
+        raise CannotConnect(
+            f"{url} is no MCP server; its path is {PATH}, or {BELOW}/NAME{PATH} where it serves several"
+            " campaigns, with the name of the campaign's folder: give it with --url"
+        )
+    if status == 503:
+        raise CannotConnect(f"the server at {url} cannot serve this campaign now; its log says why")
     if status in (403, 421):
         raise CannotConnect(
             f"the server at {url} is not told that name; start it with --allow-host"

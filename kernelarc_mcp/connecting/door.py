@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from kernelarc_guard.cuda.clocks import LOCK_CLOCKS
 from kernelarc_guard.formats.blobs import ROOTS
+from kernelarc_mcp.connecting.address import remembered
 from kernelarc_mcp.host.guard_client import UNSANDBOXED_VARIABLE
 from kernelarc_mcp.launch import AGENT_VARIABLE
 
@@ -54,10 +55,14 @@ Door = StdioDoor | HttpDoor
 
 
 def http_door(url: str, folder: Path, campaign: str, agent: str) -> HttpDoor:
-    """Return the door to a server of the campaign in `folder`; an address without a path gets its path."""
-    address = urlsplit(url or DEFAULT_URL)
+    """Return the door to a server of the campaign in `folder`; an address without a path gets its path.
+
+    A campaign that was last served with others is taken to be where it was then.
+    """
+    known = remembered(folder)
+    address = urlsplit(url or known or DEFAULT_URL)
     if address.path in ("", "/"):
-        address = address._replace(path=PATH)
+        address = address._replace(path=urlsplit(known).path or PATH)
     where = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:6]
     holder = "-".join(part for part in (campaign, agent, where) if part)
     return HttpDoor(address.geturl(), holder)
