@@ -24,6 +24,11 @@ class Building:
     """What the devices have that it is built for: on others nobody would look for it."""
     architecture: str
 
+    def is_for(self, device: Device) -> bool:
+        """Say whether a guard on a device would look for what is built so."""
+        same = device.built_with == self.built_with
+        return same and device.architecture == self.architecture
+
 
 def building_for(needs: Needs, devices: Iterable[Device]) -> Building | None:
     """Return what is built for a campaign that needs such devices; None where none says how it builds.

@@ -35,8 +35,9 @@ MOST_AT_ONCE: Final = 256
 SILENCE: Final = 10.0
 """Seconds without a sign of life after which a build counts as lost."""
 LEAST_WAIT: Final = 3.0
-FIRST_WAIT: Final = 20.0
-"""How long after its beginning a build is waited for while none has ended yet, by which to tell."""
+"""Seconds that a build may always take before it is waited for no longer."""
+_BEGIN_SECONDS: Final = 1.0
+"""How long a judgement waits for a build to begin where a slot seems to be free."""
 _END_SECONDS: Final = 5.0
 _ENDINGS: Final[Mapping[str, Ending]] = {
     "built": "answered",
@@ -52,8 +53,11 @@ _LOG: Final = logging.getLogger(__name__)
 class _UnderWay:
     """A build that waits for a slot or is being made."""
 
+    building: Building
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    since: float = 0.0
+    """When it began."""
     task: "asyncio.Task[None] | None" = None
-    began: float | None = None
 
 
 @dataclass
@@ -61,7 +65,7 @@ class _Kept:
     """A build that can be handed over."""
 
     artefact: Artefact
-    built_with: Mapping[str, str]
+    building: Building
     had_by: set[str] = field(default_factory=set)
     """Devices that were handed it: it is in their caches."""
 
@@ -89,8 +93,8 @@ class Builds:
         if building is not None and self._session.has_slots(building):
             if len(self._under_way) < MOST_AT_ONCE:
                 order = BuildOrder(request=request, architecture=building.architecture)
-                known = self._under_way[digest] = _UnderWay()
-                known.task = asyncio.create_task(self._build(digest, known, order, building))
+                known = self._under_way[digest] = _UnderWay(building)
+                known.task = asyncio.create_task(self._build(digest, known, order))
         elif (device := self._session.longest_at_work()) is not None:
             # It is the likeliest to be free next, and then to judge it.
             task = asyncio.create_task(self._pass_on(device, line))
@@ -98,18 +102,26 @@ class Builds:
             task.add_done_callback(self._told.discard)
 
     async def settled(self, request: "Request | Inquiry") -> None:
-        """Wait for a build of a request's candidate that is under way, no longer than builds take."""
+        """Wait for a build of a request's candidate that is under way, no longer than such builds take.
+
+        That is as long as the longest of those that ended; never longer than a build may take.
+        """
         if not isinstance(request, Screen | Confirm):
             return
         known = self._under_way.get(request.candidate.digest)
         if known is None or known.task is None:
             return
-        if known.began is None:
-            known.task.cancel()  # no slot came free: the guard builds it at once
-            return
-        usual = max(LEAST_WAIT, self._longest) if self._longest else FIRST_WAIT
-        until = known.began + min(usual, request.schedule.build_seconds)
-        await asyncio.wait([known.task], timeout=max(0.0, until - time.monotonic()))
+        if not known.begun.is_set():
+            if self._session.has_slots(known.building, free=True):
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(known.begun.wait(), _BEGIN_SECONDS)
+            if not known.begun.is_set():
+                known.task.cancel()  # the guard builds it at once
+                return
+        most = request.schedule.build_seconds
+        usual = max(LEAST_WAIT, self._longest) if self._longest else most
+        left = known.since + min(usual, most) - time.monotonic()
+        await asyncio.wait([known.task], timeout=max(0.0, left))
 
     def handed(self, request: "Request | Inquiry", device: Device) -> list[Artefact]:
         """Return what a device is to be handed with a request: what it does not have and would look for."""
@@ -119,7 +131,7 @@ class Builds:
             if kept is None:
                 continue
             self._kept.move_to_end(digest)
-            if device.name not in kept.had_by and device.built_with == kept.built_with:
+            if device.name not in kept.had_by and kept.building.is_for(device):
                 found.append(kept.artefact)
         return found
 
@@ -136,21 +148,20 @@ class Builds:
             task.cancel()
         await asyncio.gather(*tasks, *self._told, return_exceptions=True)
 
-    async def _build(
-        self, digest: str, known: _UnderWay, order: BuildOrder, building: Building
-    ) -> None:
+    async def _build(self, digest: str, known: _UnderWay, order: BuildOrder) -> None:
         try:
-            key, slot = await self._session.place("prepare", frozenset(), building.needs)
+            key, slot = await self._session.place("prepare", frozenset(), known.building.needs)
             ending: Ending = "lost"
             try:
-                known.began = time.monotonic()
+                known.since = time.monotonic()
+                known.begun.set()
                 said, ending = await self._listen(key, slot, order)
             finally:
                 # Also where it was taken back: the slot is free for others.
                 await asyncio.shield(self._session.done(key, slot.name, ending))
             self._longest = max(self._longest, said.seconds)
             if said.artefact is not None:
-                self._keep(_Kept(said.artefact, building.built_with))
+                self._keep(_Kept(said.artefact, known.building))
             elif ending != "failed":
                 _LOG.warning("%s did not build ahead: %s", slot.name, said.why)
         except ClusterLost:

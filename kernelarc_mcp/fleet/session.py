@@ -138,10 +138,13 @@ class Session:
         sound = (one.device for one in self._seen if not one.quarantined)
         return building_for(self._needs, sound)
 
-    def has_slots(self, building: Building) -> bool:
-        """Say whether a slot can build that, now or when it is free."""
+    def has_slots(self, building: Building, free: bool = False) -> bool:
+        """Say whether a slot can build that; `free`: now, as far as was heard."""
         return any(
-            not one.quarantined and not why_not(building.needs, one.device) for one in self._seen
+            not one.quarantined
+            and not (free and one.busy)
+            and not why_not(building.needs, one.device)
+            for one in self._seen
         )
 
     def longest_at_work(self) -> Device | None:
