@@ -12,6 +12,9 @@ from typing import Any
 import anyio
 import own_device
 import pytest
+from fleet_builders import (
+    a_host_that_only_builds_fills_the_cache_of_who_judges_and_holds_nobody_up,
+)
 from fleets import Fleet, fleet_in, guard_of, parent_of, scripted_guard, wait_until
 from host_places import make_campaign, make_problem, opened, planned
 
@@ -42,7 +45,9 @@ async def test_a_fleet_judges_as_one_guard_does_and_outlives_its_parts_but_the_h
     with fleet_in(tmp_path) as fleet:
         for name in ("head", "host"):
             guard = scripted_guard(tmp_path, name)
-            fleet.add(name, "--device", "cpu", "--guard-python", guard, head=name == "head")
+            given = ["--device", "cpu", "--guard-python", guard]
+            # The head's node lends a CPU to whoever offers a build slot there.
+            fleet.add(name, *given, *["--", "--num-cpus=1"] * (name == "head"), head=name == "head")
         fleet.wait_offered("head", "host")
         await a_campaign_has_the_same_verdicts_on_a_fleet_as_on_a_guard_of_its_own(fleet)
         await a_real_guard_gives_the_same_verdicts_through_ray(fleet)
@@ -161,6 +166,11 @@ async def a_real_guard_gives_the_same_verdicts_through_ray(fleet: Fleet) -> None
                 result = await client.judge(asked, deadline=DEADLINE)
                 told[who].append((result.stage, result.verdict, result.reason))
                 assert result.calibration in (None, calibration)
+        cache = fleet.folder / "cache" / "cpu" / "cache"
+        await a_host_that_only_builds_fills_the_cache_of_who_judges_and_holds_nobody_up(
+            fleet, far, shared, cache
+        )
+    fleet.workers.pop("builds").stop()
     worker.stop()
     assert told["near"] == told["far"]
     assert [verdict for _, verdict, _ in told["near"]] == [None, "REVERT", "REJECT", "REVERT"]
