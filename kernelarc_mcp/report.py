@@ -13,11 +13,12 @@ from kernelarc_mcp.cost.told import Told, ToldSoFar
 from kernelarc_mcp.host.board_parts import campaign_calibration, canaries_view, ratio_view
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.credit import lens_credit
+from kernelarc_mcp.host.extra_board import other_models
 from kernelarc_mcp.host.readable import readable
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState, RecordStep
 from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.lens_views import LensCreditView
-from kernelarc_mcp.views import CalibrationView, CanariesView, RatioView, UsageView
+from kernelarc_mcp.views import CalibrationView, CanariesView, OtherModelView, RatioView, UsageView
 
 
 class AgentReport(Model):
@@ -117,6 +118,8 @@ class Report(Model):
     agents: list[AgentReport]
     lenses: list[LensCreditView]
     baselines: list[BaselineReport]
+    other_models: list[OtherModelView]
+    """Its records on other models than its own."""
     wealth: dict[str, float]
     """Error budget that is left; the pool's share has the empty name."""
     calibration: Calibration | None
@@ -178,6 +181,7 @@ def _report(
         agents=[agent_report(state, agent) for agent in state.agents.values()],
         lenses=lens_credit(state),
         baselines=baseline_reports(state),
+        other_models=other_models(state),
         wealth=dict(state.wealth),
         calibration=state.calibration,
         calibration_view=campaign_calibration(state, datetime.now(UTC).isoformat()),

@@ -94,8 +94,12 @@ class Requests:
         pairs: int,
         blocks: int,
         planted: float = 0.0,
+        checked: bool = False,
     ) -> Compare:
-        """Ask for pairs of two trusted solutions and no decision; `planted` is a delay in percent."""
+        """Ask for pairs of two trusted solutions and no decision; `planted` is a delay in percent.
+
+        `checked`: ask first whether the candidate is right on that device.
+        """
         return Compare(
             id=id,
             device=self.device,
@@ -107,6 +111,7 @@ class Requests:
             pairs=pairs,
             blocks=blocks,
             planted=planted,
+            checked=checked,
         )
 
     def prepare(self, id: str, candidate: Solution) -> Prepare:

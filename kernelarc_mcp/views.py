@@ -351,6 +351,32 @@ class BaselineView(Described):
     detail: str
 
 
+class OtherModelRow(Described):
+    """A record on a device of another model, compared with the seed there."""
+
+    record: str
+    device: str
+    over_seed: RatioView | None
+    """Null where it failed there, or could not be measured."""
+    reason: str
+    """How it failed there, a code; empty where it did not."""
+    detail: str
+    withdrawn: str
+    """Why it is no record any more, a reason code; else empty."""
+
+
+class OtherModelView(Described):
+    """An extra board: the campaign's records on another model. Nothing is decided there."""
+
+    model: str
+    rows: list[OtherModelRow]
+    """Newest first; on the leaderboard the record's and the fastest one's alone."""
+    measured: int
+    owed: int
+    """Records that still have to be measured there."""
+    words: str
+
+
 class UsageView(Described):
     """What an agent's client says its runs used, where somebody recorded it (`usage add`, the fleet)."""
 
@@ -418,6 +444,8 @@ class Board(Answer):
     next_row: int | None
     """Where view_leaderboard(first_row=...) goes on; null: these were the last."""
     baselines: list[BaselineView]
+    other_models: list[OtherModelView]
+    """Where records are measured on other models, too; empty in most campaigns."""
     agents: list[AgentRow]
     """You first, then those with the best gain."""
     agents_in_all: int

@@ -31,11 +31,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kernelarc_guard.protocol import Request, Result
+from kernelarc_guard.protocol import Compare, Request, Result
 from kernelarc_mcp.host.dispatcher import machine_id
 from kernelarc_mcp.host.duties import Duties
 from kernelarc_mcp.host.errors import BadRequest, BudgetSpent, NotAllowed
 from kernelarc_mcp.host.events import SEED, read
+from kernelarc_mcp.host.extra_work import ExtraWork
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.judgement import Claim, Judge
 from kernelarc_mcp.host.laws import Laws
@@ -86,7 +87,8 @@ def template(pool: bool) -> Path:
     folder = _place() / "campaign"
     atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
     changes = {"pool": pool, "attempts": 24, "r_draft": 2, "canary_rate": 0.25, "in_flight": 2}
-    make_campaign(folder, **changes, wall_seconds=DAYS * 86400.0)
+    models = {"device_model": "scripted", "extra_models": ["other"]}
+    make_campaign(folder, **changes, **models, wall_seconds=DAYS * 86400.0)
     host = Host.open(folder)
     duties = Duties(host.campaign, "m", CACHE)
     request = duties.calibration()
@@ -101,6 +103,16 @@ def template(pool: bool) -> Path:
 def _place() -> Path:
     swift = SWIFT if SWIFT.is_dir() and os.access(SWIFT, os.W_OK) else None
     return Path(tempfile.mkdtemp(prefix="ledger-laws-", dir=swift))
+
+
+class Reaching:
+    """An executor that reaches every model; nobody asks it."""
+
+    def reaches(self, model: str) -> bool:
+        return True
+
+    async def judge_on(self, model: str, request: Compare, **more: object) -> Result:
+        raise AssertionError(model)
 
 
 @dataclass
@@ -247,6 +259,19 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.duty is not None
         self.duty()
         self.duty = None
+
+    @precondition(lambda self: self.hosts)
+    @rule()
+    def measure_elsewhere(self) -> None:
+        """A record that is owed to the extra board is measured there, or could not be."""
+        extras = ExtraWork(
+            self.dispatching.campaign, Reaching(), CACHE, "m", deadline=1.0, retry=1.0, poll=1.0
+        )
+        for plan in extras.due(Reaching()):
+            found = answer(plan.request)
+            failed = LedgerMachine.steps % 3 == 0
+            extras.store(plan, "far", None if failed else found, "It failed." if failed else "")
+            extras.store(plan, "far", found, "")  # it is not owed any more
 
     @precondition(lambda self: self.open)
     @rule(lane=st.integers(0, 9))

@@ -2,7 +2,7 @@
 
 Each request runs in a fork that answers as the scripted guard does, on one of the devices `gpu-1` to
 `gpu-N`. SIGUSR1 takes the device away whose request began last, or any free one; SIGUSR2 adds one.
-`NAME --devices N [--model M]`.
+`NAME --devices N [--model M] [--other M]`; `other-1` is a device of the other model.
 """
 
 import argparse
@@ -15,7 +15,15 @@ from typing import NoReturn
 
 import scripted_guard
 
-from kernelarc_guard.fleet_wire import TO_FLEET, Cancel, Capacity, FleetDevice, Placed, subject
+from kernelarc_guard.fleet_wire import (
+    TO_FLEET,
+    Cancel,
+    Capacity,
+    FleetDevice,
+    OnModel,
+    Placed,
+    subject,
+)
 from kernelarc_guard.inquiries import Count, ProfileRequest
 from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Calibrate, Compare, Confirm, Lease, Refusal, Request, Screen
@@ -42,6 +50,10 @@ class Fleet:
 
     model: str
     devices: list[str] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
+    """Devices of another model -> which."""
+    wants: dict[str, str] = field(default_factory=dict)
+    """Id of a request for another model -> which."""
     added: int = 0
     waiting: list[Asked] = field(default_factory=list)
     running: list[Running] = field(default_factory=list)
@@ -53,13 +65,22 @@ class Fleet:
         self.devices.append(f"gpu-{self.added}")
         self.tell()
 
+    def add_other(self, model: str) -> None:
+        name = f"other-{len(self.others) + 1}"
+        self.others[name] = model
+        self.devices.append(name)
+        self.tell()
+
+    def model_of(self, device: str) -> str:
+        return self.others.get(device, self.model)
+
     def lose_device(self) -> None:
         """Take a device away: its request begins again on another, or nobody can take it."""
         if self.running:
             lost = self.running[-1]
             self.end(lost)
             self.devices.remove(lost.device)
-            if self.devices:
+            if self.model_of(lost.device) in map(self.model_of, self.devices):
                 self.waiting.insert(0, lost.request)
             else:
                 gone = Refusal(id=lost.request.id, error="no device is left", code="device_lost")
@@ -72,7 +93,10 @@ class Fleet:
         busy = [one.device for one in self.running]
         devices = [
             FleetDevice(
-                name=name, model=self.model, host=HOST, state="busy" if name in busy else "ready"
+                name=name,
+                model=self.model_of(name),
+                host=HOST,
+                state="busy" if name in busy else "ready",
             )
             for name in self.devices
         ]
@@ -82,6 +106,9 @@ class Fleet:
         asked = TO_FLEET.validate_json(line)
         if isinstance(asked, Prepare):
             return  # nobody here builds
+        if isinstance(asked, OnModel):
+            self.wants[asked.request.id] = asked.model
+            asked = asked.request
         if not isinstance(asked, Cancel):
             self.waiting.append(asked)
             return
@@ -92,12 +119,15 @@ class Fleet:
     def place(self) -> None:
         """Begin what can begin: screens last, a confirmation away from its screen."""
         self.waiting.sort(key=lambda one: isinstance(one, Screen))
-        while self.waiting:
+        for request in list(self.waiting):
             busy = [one.device for one in self.running]
-            free = [name for name in self.devices if name not in busy]
+            model = self.wants.get(request.id, self.model)
+            free = [
+                name for name in self.devices if name not in busy and self.model_of(name) == model
+            ]
             if not free:
-                return
-            request = self.waiting.pop(0)
+                continue
+            self.waiting.remove(request)
             about = subject(request.id)[0]
             if isinstance(request, Confirm):
                 free.sort(key=lambda name: name == self.screened_on.get(about))
@@ -110,7 +140,7 @@ class Fleet:
         process = os.fork()
         if process == 0:
             os.dup2(writing, 1)
-            answer_on(device, request)
+            answer_on(device, self.model_of(device), request)
         os.close(writing)
         self.running.append(Running(request, device, process, reading))
         self.selector.register(reading, selectors.EVENT_READ)
@@ -140,7 +170,7 @@ class Fleet:
             say(died.model_dump_json())
 
 
-def answer_on(device: str, request: Asked) -> NoReturn:
+def answer_on(device: str, model: str, request: Asked) -> NoReturn:
     """Answer as the scripted guard does, with leases of this device."""
     plain = scripted_guard.lease
 
@@ -148,6 +178,7 @@ def answer_on(device: str, request: Asked) -> NoReturn:
         return plain(request, since).model_copy(update={"unit": device, "machine": HOST})
 
     scripted_guard.lease = lease
+    scripted_guard.MODEL = model
     sys.stdin = open(os.pipe()[0])  # nothing ever comes
     assert isinstance(request, Calibrate | Screen | Confirm | Compare)
     scripted_guard.say(scripted_guard.answer(request))
@@ -188,10 +219,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--devices", type=int, default=4)
     parser.add_argument("--model", default="scripted")
+    parser.add_argument("--other", default="")
     options = parser.parse_args()
     fleet = Fleet(options.model)
     for _ in range(options.devices):
         fleet.add_device()
+    if options.other:
+        fleet.add_other(options.other)
     serve(fleet)
 
 

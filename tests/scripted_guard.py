@@ -16,6 +16,7 @@ PLAN in a candidate's source is one of
     spoils:PERCENT as gain, but once it is the record it fails, and when it is measured again too
     trips:PERCENT  as spoils, but measured again with no candidate it is right
     bully:PERCENT  as gain beside the record; in separate lifetimes it is no faster
+    narrow:PERCENT as gain, but wrong on another model than `scripted`
     instant        right, but faster than the device can be woken
     leans:PERCENT  as gain; compared with itself the second arm is 1 % faster
     held_PART:PERCENT  as gain, but it waits where PART says, screening or confirming: it touches
@@ -63,6 +64,8 @@ RULERS = decide.Rulers(
     empty_window_ns=10_000, write_bytes_per_second=2e10, copy_bytes_per_second=1e10
 )
 
+MODEL = "scripted"
+"""Of the device; a fleet has others, too."""
 TOOLCHAIN = {"C++": "GCC 12.2.0", "Python": "3.11.9", "torch": "2.11.0"}
 
 
@@ -226,7 +229,7 @@ def compare(request: Compare, since: int) -> Result:
     plan, gain = plan_of(request.candidate)
     if request.candidate.digest == request.record.digest:
         gain = (1.0 if plan == "leans" else 0.0) - request.planted
-    elif plan == "spoils":
+    elif plan == "spoils" or (plan == "narrow" and MODEL != "scripted"):
         return wrong(request, since)
     elif plan == "fades":
         gain /= 4

@@ -222,6 +222,12 @@ class Case:
         candidate = replace(self._contestants.arms["candidate"], planted=request.planted)
         record = self._contestants.arms["record"]
         bench = self._bench()
+        if request.checked:
+            first = self._nurseries.current()
+            with report.stage("smoke"):
+                tried = smoke(bench, first, candidate, report)
+            with report.stage("correctness"):
+                check_workloads(bench, first, candidate, tried, report)
         nursery = self._renewed()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
             for _ in range(request.pairs):

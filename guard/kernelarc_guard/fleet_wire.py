@@ -3,7 +3,7 @@
 Light; imported by the server and by the stand-in. One JSON text a line, both ways:
 
 * to the stand-in: the guard's requests and inquiries as they are, any number in flight, `Prepare`, which is
-  never answered, and `Cancel`;
+  never answered, `OnModel`, and `Cancel`;
 * from it: the guard's answers as they are, told apart by their `id`, and unasked `Capacity` and `Placed`.
 
 An id is used once in the life of a stand-in: `SUBJECT-screen.N`, `SUBJECT-confirm.N` and others, N
@@ -25,7 +25,7 @@ from pydantic import Field, TypeAdapter
 from kernelarc_guard.inquiries import Counted, Profiled, Question
 from kernelarc_guard.model import Model
 from kernelarc_guard.prepare import Prepare
-from kernelarc_guard.protocol import Answer
+from kernelarc_guard.protocol import Answer, Compare
 
 _ID: Final = re.compile(r"(?P<subject>.+)-(?P<part>screen|confirm|profile)\.\d+")
 
@@ -68,7 +68,19 @@ class Cancel(Model):
     id: str
 
 
-ToFleet = Annotated[Question | Prepare | Cancel, Field(discriminator="op")]
+class OnModel(Model):
+    """A comparison for a device of a model that is not the campaign's own.
+
+    It goes after all else that anybody asks of such devices, has no part in the shares by which campaigns are
+    served, and is answered as any request.
+    """
+
+    op: Literal["on_model"] = "on_model"
+    model: str = Field(min_length=1)
+    request: Compare
+
+
+ToFleet = Annotated[Question | Prepare | OnModel | Cancel, Field(discriminator="op")]
 TO_FLEET: TypeAdapter[ToFleet] = TypeAdapter(ToFleet)
 FromFleet = Annotated[Answer | Counted | Profiled | Capacity | Placed, Field(discriminator="event")]
 FROM_FLEET: TypeAdapter[FromFleet] = TypeAdapter(FromFleet)

@@ -119,6 +119,8 @@ class Compare(BaseRequest):
     """Of each pair."""
     planted: float = Field(default=0.0, ge=0, le=100)
     """The candidate's runner waits busily so that each call takes this much (percent) longer."""
+    checked: bool = False
+    """Run smoke and correctness on the candidate first, as a screen does: nobody did that on such a device."""
 
 
 Request = Annotated[Calibrate | Screen | Confirm | Compare, Field(discriminator="op")]

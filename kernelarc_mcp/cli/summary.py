@@ -12,6 +12,8 @@ from kernelarc_mcp.views import UsageView
 MOST_RECORDS = 30
 """The newest that are shown."""
 MOST_SUBMISSIONS = 200
+MOST_FAILED = 3
+"""The newest records of a model's board of which is said that they failed there."""
 COLOURS = {"KEEP": "bold green", "ACCEPT": "cyan", "REVERT": "yellow", "REJECT": "red"}
 
 
@@ -35,7 +37,7 @@ def summary(report: Report) -> Group:
     parts += [escape(f"Now: {line}") for line in report.activity]
     if report.quarantined:
         parts.append(f"[bold red]device_quarantined[/]: {escape(report.quarantined)}")
-    parts += [_board(report), *_noise(report), _agents(report)]
+    parts += [_board(report), *_others(report), *_noise(report), _agents(report)]
     if any(row.attempts for row in report.lenses):
         parts.append(_lenses(report))
     parts += _costs(report)
@@ -65,6 +67,19 @@ def _board(report: Report) -> Table:
         shown = "not measured" if known.speedup is None else f"{known.speedup:.3f}x"
         table.add_row(f"({known.name})", "", shown, "", "", style="dim")
     return table
+
+
+def _others(report: Report) -> list[str]:
+    """Return how the records do on other models, a line or two for each."""
+    found = []
+    for board in report.other_models:
+        found.append(escape(f"On {board.model}: {board.words}"))
+        found += [
+            escape(f"  {row.record} failed there: {row.detail}")
+            for row in board.rows[:MOST_FAILED]
+            if row.over_seed is None
+        ]
+    return found
 
 
 def _noise(report: Report) -> list[str]:

@@ -17,6 +17,7 @@ from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.conclusions import shown_conclusions
 from kernelarc_mcp.host.credit import lens_credit
 from kernelarc_mcp.host.election import holder_of
+from kernelarc_mcp.host.extra_board import other_models_in_short
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.tickets import activity
 from kernelarc_mcp.lens_views import LensCreditView
@@ -31,7 +32,7 @@ from kernelarc_mcp.report import (
 )
 from kernelarc_mcp.reporting.thinning import thinned
 from kernelarc_mcp.scores.dots import RooflineView, roofline_view
-from kernelarc_mcp.views import CalibrationView, CanariesView, ConclusionView
+from kernelarc_mcp.views import CalibrationView, CanariesView, ConclusionView, OtherModelView
 
 RECORDS: Final = 100
 CONCLUSIONS: Final = 40
@@ -69,6 +70,8 @@ class Glance(Model):
     agents: list[AgentReport]
     lenses: list[LensCreditView]
     baselines: list[BaselineReport]
+    other_models: list[OtherModelView]
+    """With the record's row and the fastest one's."""
     calibration: CalibrationView | None
     canaries: CanariesView
     gauges: Gauges
@@ -132,6 +135,7 @@ def glance(campaign: Campaign, state: CampaignState, followed: Followed) -> Glan
         agents=[agent_report(state, agent) for agent in state.agents.values()],
         lenses=lens_credit(state),
         baselines=baseline_reports(state),
+        other_models=other_models_in_short(state),
         calibration=_calibration(campaign, state),
         canaries=canaries_view(state),
         gauges=followed.progress.gauged.look(),

@@ -13,7 +13,7 @@ from kernelarc_guard.inquiries import REPLY, Inquiry
 from kernelarc_guard.protocol import Confirm, Refusal, Request, Result, Screen
 from kernelarc_mcp.fleet.actors import Actors
 from kernelarc_mcp.fleet.builds import Builds
-from kernelarc_mcp.fleet.choice import Device
+from kernelarc_mcp.fleet.choice import EXTRA, Device
 from kernelarc_mcp.fleet.device import Said
 from kernelarc_mcp.fleet.session import Session
 
@@ -49,8 +49,12 @@ class Asking:
         request: "Request | Inquiry",
         line: bytes,
         say: Line,
+        model: str = "",
     ) -> None:
-        """Ask `request`, which came as `line`; what is heard goes to `say`, line by line."""
+        """Ask `request`, which came as `line`; what is heard goes to `say`, line by line.
+
+        With a `model` it is placed on devices of that one, after all else.
+        """
         self._session = session
         self._remembered = remembered
         self._actors = actors
@@ -58,6 +62,8 @@ class Asking:
         self._request = request
         self._line = line
         self._say = say
+        self._needs = session.needs_on(model) if model else None
+        self._op = EXTRA if model else request.op
         self._subject, self._part = subject(request.id)
         self._losses = 0
         self._refused: list[str] = []
@@ -71,7 +77,7 @@ class Asking:
         await self._builds.settled(request)
         blamed: tuple[str, ...] = ()
         while True:
-            key, device = await session.place(request.op, self._elsewhere())
+            key, device = await session.place(self._op, self._elsewhere(), self._needs)
             self._tell(Placed(id=request.id, device=device.name, host=device.host))
             said = Said("busy")
             try:
@@ -176,9 +182,10 @@ class Asking:
         answer = REPLY.validate_json(said.line)
         assert isinstance(answer, Refusal)
         tried = frozenset({*self._refused, device.name})
-        if not answer.code and len(self._refused) < MAX_REFUSALS and self._session.others(tried):
-            self._refused.append(device.name)
-            return False
+        if not answer.code and len(self._refused) < MAX_REFUSALS:
+            if self._session.others(tried, self._needs):
+                self._refused.append(device.name)
+                return False
         self._say(said.line)
         return True
 

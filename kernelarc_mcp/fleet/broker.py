@@ -245,7 +245,7 @@ class Broker:
         owner.missing.pop(key, None)
         if place.key != key:
             self._free(place)
-        place.takes(key, owner.campaign, self._clock())
+        place.takes(key, owner.charged(key), self._clock())
 
     def _admit(self, session: Session, bid: Bid) -> None:
         """Let it wait, once; a campaign that comes back from idling gets no credit for that."""
@@ -256,14 +256,22 @@ class Broker:
         ):
             return
         session.given_up.discard(bid.key)
+        session.waits(replace(bid, since=self._clock()))
+        if not session.charged(bid.key):
+            return
         shares, own = self._shares(), bid.campaign
-        active = [shares.get(name, 0.0) for name in self._active() if name != own]
-        if own not in self._active() and active:
+        active = [shares.get(name, 0.0) for name in self._active(bid) if name != own]
+        if own not in self._active(bid) and active:
             self._used[own] = max(self._used.get(own, 0.0), min(active))
-        session.waiting[bid.key] = replace(bid, since=self._clock())
 
-    def _active(self) -> set[str]:
-        waiting = {b.campaign for one in self._sessions.values() for b in one.waiting.values()}
+    def _active(self, but: Bid) -> set[str]:
+        """Return the campaigns that have something waiting or at work, beside what has just come."""
+        waiting = {
+            one.charged(bid.key)
+            for one in self._sessions.values()
+            for bid in one.waiting.values()
+            if bid.key != but.key
+        } - {""}
         return waiting | {place.campaign for place in self._places.values() if place.campaign}
 
     def _shares(self) -> dict[str, float]:
@@ -288,7 +296,7 @@ class Broker:
             if bid is not None and owner is not None:
                 del owner.waiting[bid.key]
                 owner.granted[bid.key] = owner.running[bid.key] = place.device.name
-                place.takes(bid.key, bid.campaign, self._clock())
+                place.takes(bid.key, owner.charged(bid.key), self._clock())
                 self._turns += 1
                 place.turn = self._turns
                 owner.wake.set()

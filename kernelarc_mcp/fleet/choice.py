@@ -8,9 +8,19 @@ from kernelarc_guard.built_with import BUILDER
 
 PATIENCE: Final = 30.0
 """Seconds after which a request takes a device that it would rather not have, when none other is free."""
-RANKS: Final = {"confirm": 0, "calibrate": 1, "compare": 1, "screen": 2, "profile": 2, "count": 2}
+EXTRA: Final = "extra"
+"""What a comparison on a model that is not its campaign's own is called here."""
+RANKS: Final = {
+    "confirm": 0,
+    "calibrate": 1,
+    "compare": 1,
+    "screen": 2,
+    "profile": 2,
+    "count": 2,
+    EXTRA: 3,
+}
 """Lower goes first: a confirmation ends what a device was already spent on, and a calibration or a
-comparison is what its whole campaign waits for."""
+comparison is what its whole campaign waits for. For what is extra nobody waits."""
 
 
 @dataclass(frozen=True)

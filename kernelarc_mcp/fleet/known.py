@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kernelarc_guard.built_with import BUILDER
-from kernelarc_mcp.fleet.choice import Bid, Device
+from kernelarc_mcp.fleet.choice import EXTRA, Bid, Device
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,22 @@ class Session:
     """What it has not heard that its device is gone."""
     given_up: set[str] = field(default_factory=set)
     """What was lost and is not over yet: where it still runs it is ended."""
+    unshared: set[str] = field(default_factory=set)
+    """What has no part in the device time by which campaigns are served."""
     told: tuple[Seen, ...] | None = None
     said: News | None = None
     """What it was told last, and may not have heard."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def waits(self, bid: Bid) -> None:
+        """Have a request wait."""
+        self.waiting[bid.key] = bid
+        if bid.op == EXTRA:
+            self.unshared.add(bid.key)
+
+    def charged(self, key: str) -> str:
+        """Return which campaign's device time a request takes; empty: none's."""
+        return "" if key in self.unshared else self.campaign
 
     def forgets(self, key: str) -> None:
         """Have nothing of a request any more."""
@@ -136,6 +148,7 @@ class Session:
         self.granted.pop(key, None)
         self.lost.discard(key)
         self.given_up.discard(key)
+        self.unshared.discard(key)
 
 
 def key_of(session: str, number: int) -> str:

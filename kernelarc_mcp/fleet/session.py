@@ -103,7 +103,7 @@ class Session:
     ) -> tuple[str, Device]:
         """Wait until a request is given a device; return its key there, and the device.
 
-        `needs` are its own where they are not the campaign's: those of a build.
+        `needs` are its own where they are not the campaign's: those of a build, and of another model.
         """
         self._count += 1
         key = key_of(self._id, self._count)
@@ -124,12 +124,16 @@ class Session:
         """Return what is set when nothing is heard any more of the device of a request."""
         return self._silent.setdefault(key, asyncio.Event())
 
-    def others(self, tried: frozenset[str]) -> bool:
-        """Say whether there is a sound device for this campaign that was not tried."""
+    def needs_on(self, model: str) -> Needs:
+        """Return what is asked of a device of another model: nothing was calibrated there."""
+        return replace(self._needs, model=model, toolchain={})
+
+    def others(self, tried: frozenset[str], needs: Needs | None = None) -> bool:
+        """Say whether there is a sound device for this campaign, or with `needs`, that was not tried."""
         return any(
             one.device.name not in tried
             and not one.quarantined
-            and not why_not(self._needs, one.device)
+            and not why_not(needs or self._needs, one.device)
             for one in self._seen
         )
 
@@ -150,7 +154,9 @@ class Session:
     def longest_at_work(self) -> Device | None:
         """Return the device that has worked longest on one of this stand-in's requests, None where none does."""
         for name in self._running.values():
-            if (device := self._device(name)).kind == self._needs.kind:
+            device = self._device(name)
+            own = self._needs.model in ("", device.model)
+            if device.kind == self._needs.kind and own:
                 return device
         return None
 
@@ -177,12 +183,11 @@ class Session:
 
     def _tell_devices(self) -> None:
         """Say which devices and slots there are; devices of another kind are nothing to this campaign."""
-        # Devices of another model are no fault: they may serve other campaigns.
-        any_model, building = replace(self._needs, model=""), self.building()
+        building = self.building()
         self._tell(
             Capacity(
                 devices=[
-                    _as_told(one, why_not(any_model, one.device))
+                    _as_told(one, why_not(self._asked_of(one.device), one.device))
                     for one in self._seen
                     if one.device.kind == self._needs.kind
                 ],
@@ -193,6 +198,14 @@ class Session:
                 ],
             )
         )
+
+    def _asked_of(self, device: Device) -> Needs:
+        """Return what a device must be to be of use to anybody here.
+
+        One of another model is no fault: it may serve other campaigns, or an extra board.
+        """
+        own = self._needs.model in ("", device.model)
+        return replace(self._needs, model="") if own else self.needs_on("")
 
     def _tell(self, capacity: Capacity) -> None:
         if capacity != self._told:

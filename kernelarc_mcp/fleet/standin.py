@@ -15,7 +15,7 @@ from typing import IO, Final, NoReturn
 
 from pydantic import ValidationError
 
-from kernelarc_guard.fleet_wire import TO_FLEET, Cancel
+from kernelarc_guard.fleet_wire import TO_FLEET, Cancel, OnModel
 from kernelarc_guard.model import Model
 from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Refusal
@@ -95,8 +95,12 @@ class StandIn:
         if isinstance(message, Prepare):
             self._builds.offer(message, line)
             return
+        model = ""
+        if isinstance(message, OnModel):
+            model, message = message.model, message.request
+            line = message.model_dump_json().encode()
         shared = self._session, self._remembered, self._actors, self._builds
-        asking = Asking(*shared, message, line, self._voice.line)
+        asking = Asking(*shared, message, line, self._voice.line, model)
         task = group.create_task(asking.run())
         self._asked[message.id] = task
         task.add_done_callback(lambda _: self._asked.pop(message.id, None))

@@ -13,6 +13,7 @@ from kernelarc_mcp.host.board_rows import Places, agent_rows, agents_in_order
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.credit import lens_credit
 from kernelarc_mcp.host.events import SEED
+from kernelarc_mcp.host.extra_board import other_models_in_short
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.tickets import standing_of
 from kernelarc_mcp.views import BaselineView, Board, BoardRow
@@ -106,6 +107,7 @@ def _shared(campaign: Campaign, state: CampaignState) -> Board:
         rows_in_all=0,
         next_row=None,
         baselines=_baselines(state),
+        other_models=other_models_in_short(state),
         agents=[],
         agents_in_all=0,
         next_agent=None,

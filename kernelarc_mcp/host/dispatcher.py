@@ -20,6 +20,7 @@ from kernelarc_mcp.host.election import (
     SeatLost,
     machine_id,
 )
+from kernelarc_mcp.host.extra_work import ExtraWork
 from kernelarc_mcp.host.guard_client import OnProgress
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.judgement import Judge
@@ -72,6 +73,7 @@ class Dispatcher:
         )
         self._lane = Lane(self._judge, executor, self._teller, cache, **times)
         self._profiles = ProfileWork(campaign, executor, cache, machine, **times)
+        self._extras = ExtraWork(campaign, executor, cache, machine, poll=poll_seconds, **times)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Wait to be elected, then judge until cancelled; who loses the seat stands again."""
@@ -121,6 +123,7 @@ class Dispatcher:
                 self._lane,
                 self._duties,
                 self._profiles,
+                self._extras,
                 self._teller,
                 folder=self._host.folder,
                 least_free=self._least_free,

@@ -12,6 +12,7 @@ from kernelarc_guard.problem import Problem
 from kernelarc_guard.protocol import Result
 from kernelarc_guard.reasons import Stage, Verdict
 from kernelarc_guard.solution import Solution
+from kernelarc_mcp.host.extra_events import ExtraMeasured
 from kernelarc_mcp.host.profile_events import ProfileAsked, ProfileDone
 from kernelarc_mcp.host.settings import CampaignSettings
 from kernelarc_mcp.host.usage import Used
@@ -253,6 +254,7 @@ Body = Annotated[
     | Quarantined
     | ProfileAsked
     | ProfileDone
+    | ExtraMeasured
     | Used,
     Field(discriminator="kind"),
 ]
@@ -337,6 +339,7 @@ __all__ = [
     "Created",
     "Drafting",
     "Event",
+    "ExtraMeasured",
     "FileRef",
     "Interrupted",
     "Judging",

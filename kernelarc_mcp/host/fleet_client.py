@@ -4,7 +4,7 @@ The wire is `kernelarc_guard.fleet_wire`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,10 +16,18 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from pydantic import ValidationError
 
-from kernelarc_guard.fleet_wire import FROM_FLEET, Cancel, Capacity, FleetDevice, FromFleet, Placed
+from kernelarc_guard.fleet_wire import (
+    FROM_FLEET,
+    Cancel,
+    Capacity,
+    FleetDevice,
+    FromFleet,
+    OnModel,
+    Placed,
+)
 from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
 from kernelarc_guard.prepare import Prepare
-from kernelarc_guard.protocol import Progress, Refusal, Request, Result
+from kernelarc_guard.protocol import Compare, Progress, Refusal, Request, Result
 from kernelarc_mcp.host import guard_process
 from kernelarc_mcp.host.guard_client import (
     MAX_LINE,
@@ -179,6 +187,24 @@ class FleetClient:
             raise GuardDied(f"answered a {inquiry.op} with a result")
         return answer
 
+    def reaches(self, model: str) -> bool:
+        """Say whether a device of a model is at work, the campaign's own or another."""
+        return any(one.model == model and one.state in _AT_WORK for one in self.devices)
+
+    async def judge_on(
+        self,
+        model: str,
+        request: Compare,
+        *,
+        deadline: float,
+        on_placed: Callable[[Placed], None],
+    ) -> Result:
+        """As `judge`, on a device of another model and after all else that is asked of such."""
+        answer = await self._ask(request, deadline, None, model=model, on_placed=on_placed)
+        if not isinstance(answer, Result):
+            raise GuardDied(f"answered a {request.op} with what it {answer.event}")
+        return answer
+
     @property
     def busy(self) -> bool:
         """Say whether a request is under way: else the next in line is judged at once."""
@@ -199,7 +225,13 @@ class FleetClient:
         return True
 
     async def _ask(
-        self, request: Request | Inquiry, deadline: float, on_progress: OnProgress | None
+        self,
+        request: Request | Inquiry,
+        deadline: float,
+        on_progress: OnProgress | None,
+        *,
+        model: str = "",
+        on_placed: Callable[[Placed], None] | None = None,
     ) -> Result | Counted | Profiled:
         standin = self._standin
         if standin is None:
@@ -209,10 +241,13 @@ class FleetClient:
         told, heard = anyio.create_memory_object_stream[Heard](math.inf)
         with told, heard:
             standin.asked[id] = told
-            standin.say(request.model_copy(update={"id": id}).model_dump_json())
+            asked: Request | Inquiry | OnModel = request.model_copy(update={"id": id})
+            if model and isinstance(asked, Compare):
+                asked = OnModel(model=model, request=asked)
+            standin.say(asked.model_dump_json())
             answered = False
             try:
-                answer = await _answer(heard, deadline, on_progress)
+                answer = await _answer(heard, deadline, on_progress, on_placed)
                 answered = True
             except TimeoutError as error:
                 raise GuardDied(f"no answer within {deadline:g} seconds") from error
@@ -304,7 +339,10 @@ def _count(of: Sequence[FleetDevice], what: str) -> str:
 
 
 async def _answer(
-    heard: MemoryObjectReceiveStream[Heard], deadline: float, on_progress: OnProgress | None
+    heard: MemoryObjectReceiveStream[Heard],
+    deadline: float,
+    on_progress: OnProgress | None,
+    on_placed: Callable[[Placed], None] | None,
 ) -> Result | Counted | Profiled | Refusal | DeviceLost:
     """Wait for the last word; the deadline stands still while the request waits for a device."""
     with anyio.fail_after(None) as scope:
@@ -313,6 +351,8 @@ async def _answer(
             match said:
                 case Placed():
                     scope.deadline = anyio.current_time() + deadline
+                    if on_placed is not None:
+                        on_placed(said)
                 case Progress():
                     if said.message == WAITING:
                         scope.deadline = math.inf

@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from kernelarc_mcp.host.duty_work import DutyWork, Work
 from kernelarc_mcp.host.election import SeatLost
+from kernelarc_mcp.host.extra_work import ExtraWork
 from kernelarc_mcp.host.guard_client import GuardError
 from kernelarc_mcp.host.judgement import Judge
 from kernelarc_mcp.host.judging import Described, Executor
@@ -35,6 +36,7 @@ class Lanes:
         lane: Lane,
         duties: DutyWork,
         profiles: ProfileWork,
+        extras: ExtraWork,
         teller: Teller,
         *,
         folder: Path,
@@ -48,6 +50,7 @@ class Lanes:
         self._lane = lane
         self._duties = duties
         self._profiles = profiles
+        self._extras = extras
         self._teller = teller
         self._short: Callable[[], str] = lambda: short_of_room(folder, least_free)
         self._poll = poll
@@ -69,13 +72,15 @@ class Lanes:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._follow_lanes)
+                group.start_soon(self._extras.follow)
                 while True:
                     self._duties.tell_quarantine()
                     if isinstance(self._executor, Described):
                         self._teller.fleet(self._executor.words)
                     self._begin(group)
                     if until_idle and self._lanes and not self._busy and not self._trouble:
-                        break
+                        if self._extras.idle:
+                            break
                     await self._wait()
                 group.cancel_scope.cancel()
         except BaseExceptionGroup as several:

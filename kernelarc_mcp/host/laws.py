@@ -1,7 +1,8 @@
 """The ledger's laws, told a second time: from the rows alone, by other code than the replay's.
 
 Attempts charged are submissions accepted; every submission gets one verdict; r, record, branch and error
-budget are functions of the rows; nothing is ever overdrawn; a conclusion is proven and said once.
+budget are functions of the rows; nothing is ever overdrawn; a conclusion is proven and said once; a record
+is measured once on each model of the extra boards, and nothing else is.
 """
 
 from collections import defaultdict
@@ -15,6 +16,7 @@ from kernelarc_mcp.host.events import (
     Created,
     Drafting,
     Event,
+    ExtraMeasured,
     Interrupted,
     Judging,
     Remeasured,
@@ -72,6 +74,9 @@ class Laws:
         self._pool = False
         self._agents = 0
         self._said: set[tuple[str, ...]] = set()
+        self._extra_models: list[str] = []
+        self._extra_owed: set[tuple[str, str]] = set()
+        """Records that stand and models on which they were not measured yet."""
         self._findings: list[str] = []
 
     def note(self, event: Event) -> None:
@@ -84,6 +89,7 @@ class Laws:
                 self._money, self._pool = body.settings.money, body.settings.pool
                 self._agents = len(body.settings.agents)
                 self._in_flight = body.settings.in_flight
+                self._extra_models = body.settings.extra_models
             case AgentAdded():
                 self._attempts += body.attempts or 0
                 self._agents += 1
@@ -112,6 +118,11 @@ class Laws:
             case Remeasured() if body.withdrawn:
                 self._records.remove(body.record)
                 self._withdrawn(body.record)
+                self._extra_owed -= {(body.record, model) for model in self._extra_models}
+            case ExtraMeasured():
+                owed = (body.record, body.model)
+                self._demand(event, owed in self._extra_owed, "measured for no extra board")
+                self._extra_owed.discard(owed)
             case Concluded() if body.summary:
                 said = (agent, body.evidence, body.conclusion_kind, body.summary, body.lesson)
                 self._demand(event, said not in self._said, "said twice")
@@ -128,6 +139,7 @@ class Laws:
             _unlike("attempts of all agents", sum(a.used for a in standings), state.used),
             _unlike("attempts of the campaign", state.total, self._attempts),
             _unlike("record", state.record.ticket, self._records[-1]),
+            _unlike("owed to extra boards", set(state.extra_owed), self._extra_owed),
             _unlike(
                 "submissions with a verdict",
                 sum(attempt.state == "done" for attempt in state.attempts.values()),
@@ -185,6 +197,7 @@ class Laws:
             self._compared_with_the_record(event)
             self._left += staked
             self._records.append(ticket)
+            self._extra_owed |= {(ticket, model) for model in self._extra_models}
         self._open.pop(ticket, None)
         if body.verdict == "REJECT" or ticket not in self._submissions:
             return

@@ -17,6 +17,7 @@ from kernelarc_mcp.host.events import (
     Created,
     Drafting,
     Event,
+    ExtraMeasured,
     Interrupted,
     Judging,
     ProfileAsked,
@@ -32,6 +33,7 @@ from kernelarc_mcp.host.events import (
     Suspected,
     Used,
 )
+from kernelarc_mcp.host.extra_state import apply_extra, forget_extra, owe_extra
 from kernelarc_mcp.host.inconsistent import Inconsistent, expect
 from kernelarc_mcp.host.judgement_rows import MAX_RESTARTS, counts_as_death
 from kernelarc_mcp.host.plateau import CORRECT_REVERTS, draft_lens, first_lens, is_due
@@ -113,8 +115,12 @@ def apply(state: CampaignState, event: Event) -> None:
             | Quarantined()
         ):
             apply_watch(state, event, body)
+            if isinstance(body, Remeasured) and body.withdrawn:
+                forget_extra(state, body.record)
         case Used():
             _used(state, event, body)
+        case ExtraMeasured():
+            apply_extra(state, event, body)
         case ProfileAsked() | ProfileDone():
             apply_profile(state, event, body)
     state.seq = event.seq
@@ -254,6 +260,7 @@ def _settled(state: CampaignState, event: Event, body: Settled) -> None:
         _move_record(state, event, attempt)
         if state.calibration is not None:
             state.spread_due = attempt.ticket
+        owe_extra(state, attempt.ticket)
         rows.return_stake(state, attempt)
     attempt.reserved = None
     _count_plateau(standing, attempt, body)

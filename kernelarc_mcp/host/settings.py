@@ -70,6 +70,8 @@ class CampaignSettings(Model):
     """Submissions of one agent that may be judged at a time, where there are lanes for them."""
     device_model: str = ""
     """Model of the devices that judge, as a fleet names it; empty: a fleet must have one model only."""
+    extra_models: list[str] = Field(default=[], max_length=8)
+    """Further models of a fleet: each record is measured there too, which decides nothing."""
     judgement_seconds: float = Field(default=1800.0, gt=0)
     """Deadline of one request to the guard."""
 
@@ -98,6 +100,12 @@ class CampaignSettings(Model):
     def _possible(self) -> Self:
         if not self.pool and self.attempts < len(self.agents):
             raise ValueError("attempts: at least one for each agent")
+        if self.extra_models and not self.device_model:
+            raise ValueError("extra_models: name the campaign's own model in device_model, too")
+        if self.device_model in self.extra_models or "" in self.extra_models:
+            raise ValueError("extra_models: models other than device_model, by their names")
+        if len(set(self.extra_models)) != len(self.extra_models):
+            raise ValueError("extra_models: a name occurs twice")
         if self.parameters.fraction > 0.5:
             raise ValueError("parameters: a stake is at most half of the wealth, fraction <= 0.5")
         if len(set(self.lenses)) != len(self.lenses):

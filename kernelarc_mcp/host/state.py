@@ -153,6 +153,21 @@ class CanaryStep:
 
 
 @dataclass(frozen=True)
+class ExtraStep:
+    """One record on a device of another model than the campaign's."""
+
+    record: str
+    model: str
+    device: str
+    """As the fleet names it; empty where none took it."""
+    over_seed: Ratio | None
+    """None where it failed there or could not be measured."""
+    reason: str
+    """Code of how it failed there; empty where it did not."""
+    detail: str
+
+
+@dataclass(frozen=True)
 class BaselineStep:
     """One known solution that was judged as a line to beat."""
 
@@ -217,6 +232,10 @@ class CampaignState:
     """Why the next row must quarantine the device."""
     spread_due: str = ""
     """Record that is compared with itself before anything else is judged: it is a new one."""
+    extra_owed: dict[tuple[str, str], None] = field(default_factory=dict)
+    """Records and models of the extra boards on which they are still to be measured, oldest first."""
+    extra: list[ExtraStep] = field(default_factory=list)
+    """What was measured for the extra boards, in its order."""
     draft_due: str = ""
     """Agent that the next row must send drafting."""
     concluded: dict[tuple[str, str, str, str], int] = field(default_factory=dict)

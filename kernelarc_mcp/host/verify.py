@@ -22,6 +22,7 @@ from kernelarc_mcp.host.events import (
     Confirmed,
     Created,
     Event,
+    ExtraMeasured,
     ProfileDone,
     Remeasured,
     Row,
@@ -51,7 +52,16 @@ from kernelarc_mcp.host.submit import envelope_of, sources_of
 
 _NEEDED = frozenset({"m001_ledger", "m003_withdrawn_records"})
 """Migrations that the derived tables must have seen to be compared."""
-_MEASURED = (Screened, Confirmed, Calibrated, Baselined, Remeasured, Canary, SpreadUpdated)
+_MEASURED = (
+    Screened,
+    Confirmed,
+    Calibrated,
+    Baselined,
+    Remeasured,
+    Canary,
+    SpreadUpdated,
+    ExtraMeasured,
+)
 """Rows that may hold a lease."""
 
 
@@ -175,7 +185,7 @@ class _Replay:
                 screen = attempt.screen.calibration if attempt.screen is not None else None
                 judged_with = attempt.calibration or screen
                 self._judged(event, event.body, attempt.reserved or 0.0, judged_with)
-            case Remeasured() | Canary() | SpreadUpdated():
+            case Remeasured() | Canary() | SpreadUpdated() | ExtraMeasured():
                 self._hold(event, event.body.machine)
             case ProfileDone() if event.body.held is not None:
                 self.leases.append(Held(event.seq, event.body.machine, event.body.held))

@@ -147,6 +147,7 @@ function showBoard(glance) {
   }
   lines.sort((a, b) => (b.speedup || 0) - (a.speedup || 0));
   table("board", [["record"], ["agent"], ["over the seed", "n"], ["95 % interval"], ["over the record before", "n"], ["proven above", "n", "Lower bound of the gain over the record before"], ["attempt", "n"]], lines);
+  showOthers(glance.other_models);
   $("board-place").classList.toggle("tall", lines.length > 12);
   $("records").textContent = glance.records_in_all > glance.records.length ? `The newest ${glance.records.length} of ${glance.records_in_all} records.` : "";
   const ratios = new Map(byWorkload(glance).map((one) => [one.name, one.ratio]));
@@ -156,6 +157,16 @@ function showBoard(glance) {
     ["at least, µs", "n", "What the device's rates allow"], ["of its bound", "n"]];
   table("times", ...withoutUnknown(heads, glance.workloads.map((row) => [row.name, number(row.record_us, 4), number(row.seed_us, 4), times(ratios.get(row.name)),
     spread(row.over_seed), number(row.least_us, 4), row.least_us && row.record_us ? `${number((100 * row.least_us) / row.record_us, 3)} %` : UNKNOWN]), 3));
+}
+
+// The record, and the fastest there, on each model that the campaign was told to measure on, too.
+function showOthers(boards) {
+  $("others-place").hidden = !boards.length;
+  list("others-words", boards.map((one) => `${one.model}: ${one.words}`));
+  const heads = [["model"], ["record"], ["device"], ["over the seed there", "n"], ["95 % interval"], ["why not"]];
+  const rows = boards.flatMap((one) => one.rows.map((row) => [one.model, row.record + (row.withdrawn ? ` (withdrawn: ${row.withdrawn})` : ""), row.device,
+    row.over_seed ? times(row.over_seed.ratio) : "", spread(row.over_seed), [row.over_seed ? "" : `${row.reason ? `\`${row.reason}\`: ` : ""}${row.detail}`, "wide"]]));
+  table("others", heads, rows);
 }
 
 function showRoofline(view) {

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from kernelarc_mcp.fleet.broker import MARKS, REST, Broker
-from kernelarc_mcp.fleet.choice import Bid, Device, Needs
+from kernelarc_mcp.fleet.choice import EXTRA, Bid, Device, Needs
 from kernelarc_mcp.fleet.known import Over, Told
 
 pytestmark = pytest.mark.anyio
@@ -297,3 +297,24 @@ def test_numbers_are_over_in_any_order() -> None:
     assert [n in over for n in (1, 2, 3, 4, 5)] == [False, True, False, True, False]
     over.add([1])
     assert over.rest(5) == [3, 5] and 2 in over
+
+
+async def test_what_is_extra_goes_last_and_has_no_part_in_the_shares_of_its_campaign() -> None:
+    broker, clock = await begun("one")
+    extra = Bid("s/1", "c", EXTRA, NEEDS)
+    assert await broker.bid("s", extra)
+    assert await granted(broker) == {"s/1": "one"}
+    await ask(broker, "s/3")
+    await broker.bid("s", Bid("s/2", "c", EXTRA, NEEDS))
+    clock.now += 5.0
+    await broker.done("s/1", "one", "answered", "", [])
+    assert broker._used == {}
+    assert await granted(broker) == {"s/3": "one"}, "it came first and goes last"
+    clock.now += 3.0
+    await broker.done("s/3", "one", "answered", "", [])
+    assert broker._used == {"c": 3.0}
+    assert await granted(broker) == {"s/2": "one"}
+    await beat(broker, "one", "s/2")
+    clock.now += 5.0
+    await broker.done("s/2", "one", "answered", "", [])
+    assert broker._used == {"c": 3.0}

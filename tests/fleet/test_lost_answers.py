@@ -147,7 +147,7 @@ class Requests:
 
 
 async def lived(seed: int, restarts: int) -> Requests:
-    """Let 30 requests be judged by four devices while the broker is started again some times."""
+    """Let 20 requests be judged by four devices while the broker is started again some times."""
     world = World(seed)
     machines = {name: Machine(world, name) for name in ("one", "two", "three", "four")}
     requests = Requests(world, machines)
@@ -155,7 +155,7 @@ async def lived(seed: int, restarts: int) -> Requests:
     tending = [asyncio.create_task(one.tend()) for one in machines.values()]
     await requests.session.enter()
     following = asyncio.create_task(requests.session.follow())
-    asked = [asyncio.create_task(requests.ask(number)) for number in range(30)]
+    asked = [asyncio.create_task(requests.ask(number)) for number in range(20)]
 
     async def restart() -> None:
         for _ in range(restarts):
@@ -193,11 +193,11 @@ def test_every_request_is_judged_once_whatever_comes_late_twice_or_in_another_or
     seed: int,
 ) -> None:
     requests = asyncio.run(lived(seed, restarts=0))
-    assert list(requests.tries.values()) == [["answered"]] * 30
+    assert list(requests.tries.values()) == [["answered"]] * 20
 
 
 @pytest.mark.parametrize("seed", [3, 7])
 def test_a_broker_that_starts_again_amid_that_forgets_no_request_and_no_device(seed: int) -> None:
     requests = asyncio.run(lived(seed, restarts=3))
     assert all(said.count("answered") == 1 for said in requests.tries.values())
-    assert len(requests.tries) == 30
+    assert len(requests.tries) == 20

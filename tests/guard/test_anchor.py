@@ -95,3 +95,14 @@ def test_a_comparison_says_when_its_candidate_fails(guard: Guard, tmp_path: Path
     request = {"record": python(REFERENCE), "candidate": python(WRONG_LATER), "pairs": 2}
     result = compare(guard, tmp_path, **request)
     assert (result.verdict, result.reason) == ("REVERT", "wrong_result")
+
+
+def test_a_comparison_may_ask_first_whether_its_candidate_is_right(
+    guard: Guard, tmp_path: Path
+) -> None:
+    request = {"record": python(SLOW), "pairs": 2, "checked": True}
+    right = compare(guard, tmp_path, **request, candidate=python(REFERENCE))
+    assert right.verdict is None and len(right.pairs) == 2
+    assert [right.stages[stage].state for stage in ("smoke", "correctness")] == ["passed"] * 2
+    wrong = compare(guard, tmp_path, **request, candidate=python(WRONG_LATER))
+    assert (wrong.verdict, wrong.stage, wrong.pairs) == ("REVERT", "correctness", [])
