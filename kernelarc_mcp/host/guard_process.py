@@ -24,7 +24,7 @@ async def start(command: Sequence[str]) -> Process:
     A cancellation waits until the process can be handed over: nobody else would wait for its end.
     """
     with anyio.CancelScope(shield=True):
-        return await anyio.open_process(
+        process = await anyio.open_process(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -32,6 +32,7 @@ async def start(command: Sequence[str]) -> Process:
             # A Ctrl-C in the terminal is the server's to handle; its end is the guard's end.
             start_new_session=True,
         )
+    return process
 
 
 async def keep_messages(process: Process, log: Path | None) -> None:
