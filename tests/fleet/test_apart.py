@@ -61,6 +61,8 @@ def test_an_executor_is_named_in_one_word_and_anything_else_is_refused(
         (["--head", "--name", "a b"], "--name"),
         (["--head", "--device", "tpu"], "expected cpu, cuda:N"),
         (["--head", "--device", "none", "--device", "cpu"], "nothing else"),
+        (["--head", "--device", "cpu", "--builders", "1"], "disturb what is timed"),
+        (["--head", "--device", "none", "--builders", "1024"], "this host has"),
     ],
 )
 def test_a_worker_that_makes_no_sense_is_refused_with_what_is_allowed(

@@ -11,6 +11,7 @@ import pytest
 from host_places import make_problem
 
 from kernelarc_guard.fleet_wire import subject
+from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Compare, Request
 from kernelarc_guard.solution import reference_solution
 from kernelarc_mcp.host.fleet_client import FleetClient
@@ -118,6 +119,36 @@ next_line()
     ids = [line["id"] for line in heard(tmp_path) if line["op"] == "compare"]
     assert ids == ["x-screen.1", "x-screen.2", "y.3"]
     assert [subject(id) for id in ids] == [("x", "screen"), ("x", "screen"), ("y", "")]
+
+
+async def test_what_is_next_in_line_is_sent_while_something_is_judged_and_not_answered(
+    tmp_path: Path,
+) -> None:
+    program = """
+say("capacity", devices=[{"name": "g0", "model": "a", "host": "h", "state": "ready"}], builders=[
+    {"name": "b0", "model": "x", "host": "b", "state": "ready"},
+    {"name": "b1", "model": "x", "host": "b", "state": "busy"},
+    {"name": "c0", "model": "x", "host": "c", "state": "refused", "why": "C++ is GCC 4"}])
+first = next_line()["id"]
+assert next_line()["op"] == "prepare"
+result(first)
+next_line()
+"""
+    definition = make_problem().definition
+    same = reference_solution(definition)
+    ahead = Prepare(id="s002", cache_dir="c", definition=definition, candidate=same)
+    async with client(tmp_path, program) as fleet:
+        assert await fleet.wait_lanes(0) == 1
+        said = "Fleet: 1 device on 1 host, 2 build slots on 1 host; build slots of c are refused: "
+        assert fleet.words == f"{said}C++ is GCC 4."
+        assert fleet.in_line == 4
+        assert not await fleet.prepare(ahead), "it would be judged at once"
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: fleet.judge(request("x"), deadline=60))
+            await until(lambda: fleet.busy)
+            assert await fleet.prepare(ahead)
+        assert not fleet.busy
+    assert [line["id"] for line in heard(tmp_path)] == ["x.1", "s002"]
 
 
 async def test_the_deadline_begins_when_a_request_is_placed_and_then_it_is_taken_back(

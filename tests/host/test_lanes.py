@@ -20,6 +20,7 @@ from kernelarc_mcp.host.fleet_client import FleetClient
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.judging import Executor
 from kernelarc_mcp.host.verify import verify
+from kernelarc_mcp.report import read_report
 
 PLANS = [
     *("gain:20", "broken", "wrong", "gain:0", "gain:-20", "instant", "die_once", "bully:20"),
@@ -139,6 +140,7 @@ def test_a_lost_device_costs_nobody_anything_and_the_last_one_is_waited_for(
         async def lose() -> None:
             await until(held(lanes, "s001-screen", "s002-screen"))
             assert fleet.lanes == 2 and fleet.pid is not None
+            assert "Fleet: 2 devices on 1 host, no build slots." in read_report(lanes).activity
             os.kill(fleet.pid, signal.SIGUSR1)
             await until(lambda: fleet.lanes == 1)
             assert causes(lanes) == []
@@ -156,6 +158,7 @@ def test_a_lost_device_costs_nobody_anything_and_the_last_one_is_waited_for(
         with host.campaign.journal.reading() as state:
             done = [(a.verdict, a.deaths) for a in state.attempts.values()]
     assert done == [("KEEP", 0), ("ACCEPT", 0)]
+    assert read_report(lanes).activity == [], "nobody speaks of the fleet any more"
     assert verify(lanes) == []
 
 
