@@ -40,18 +40,24 @@ def lock_dir() -> Path:
 
 
 class DeviceLease:
-    """Hold a device for one comparison."""
+    """Hold a device for one comparison.
+
+    Of those who wait one has the turn, and whoever held the device last has to wait for the turn first:
+    so two campaigns take turns, and of several each is served as often as the others on average.
+    """
 
     def __init__(self, device: str, lock: str = "") -> None:
         """Name the device, and its lock where that has another name; entering waits for it."""
         self._device = device
         self._unit = lock or device
+        self._turn = FileLock(lock_dir() / f"turn-{self._unit}.lock", mode=0o666)
         self._lock = FileLock(lock_dir() / f"device-{self._unit}.lock", mode=0o666)
         self._from = 0
         self._to = 0
 
     def __enter__(self) -> Self:
-        self._lock.acquire()
+        with self._turn:
+            self._lock.acquire()
         self._from = time.monotonic_ns()
         return self
 
