@@ -1,5 +1,7 @@
 """The extra boards as they are shown: records on other models than the campaign's own."""
 
+from dataclasses import replace
+
 from kernelarc_mcp.host.board_parts import ratio_view
 from kernelarc_mcp.host.extra_state import ExtraBoard, extra_boards
 from kernelarc_mcp.host.state import CampaignState, ExtraStep
@@ -7,6 +9,8 @@ from kernelarc_mcp.views import OtherModelRow, OtherModelView
 
 _NAMED = 3
 """Records that are named of those that wait."""
+_DETAIL = 160
+"""Characters of a detail on the board; the report has all of it."""
 
 
 def other_models(state: CampaignState) -> list[OtherModelView]:
@@ -27,7 +31,11 @@ def _chief_rows(state: CampaignState, board: ExtraBoard) -> list[OtherModelRow]:
     chief = [step for step in board.steps if step.record == record]
     if board.best is not None and board.best not in chief:
         chief.append(board.best)
-    return [_row(state, step) for step in chief]
+    return [_row(state, replace(step, detail=_short(step.detail))) for step in chief]
+
+
+def _short(detail: str) -> str:
+    return detail if len(detail) <= _DETAIL else detail[: _DETAIL - 6] + " [...]"
 
 
 def _view(state: CampaignState, board: ExtraBoard, rows: list[OtherModelRow]) -> OtherModelView:

@@ -39,7 +39,7 @@ class Reaching(InProcess):
         super().__init__(1)
         self.let()
         self.happens = list(happens)
-        self.go = anyio.Event()
+        self.began, self.go = anyio.Event(), anyio.Event()
 
     def reaches(self, model: str) -> bool:
         return model == "other"
@@ -56,6 +56,7 @@ class Reaching(InProcess):
         on_placed(Placed(id=request.id, device="far:gpu0", host="far"))
         if self.happens:
             raise self.happens.pop(0)
+        self.began.set()
         await self.go.wait()
         result = await self.judge(request, deadline=deadline)
         if script.plan_of(request.candidate)[0] == "narrow":
@@ -84,6 +85,16 @@ def dispatch(host: Host, executor: Executor, until: str = "") -> None:
                 executor.go.set()
 
     anyio.run(both)
+
+
+async def cut_off(host: Host) -> None:
+    """Stop a dispatcher while something is measured elsewhere."""
+    executor = Reaching()
+    async with anyio.create_task_group() as group:
+        group.start_soon(Dispatcher(host, executor).run_until_idle)
+        with anyio.fail_after(60):
+            await executor.began.wait()
+        group.cancel_scope.cancel()
 
 
 def board(host: Host) -> OtherModelView:
@@ -129,11 +140,12 @@ def test_what_is_wrong_or_cannot_be_judged_there_is_said_and_stays_the_record(fo
         host.submit("ada", source=planned(1, "narrow:20"))
         dispatch(host, Reaching())
         host.submit("ada", source=planned(2, "gain:20"))
-        dispatch(host, Reaching(*[GuardDied("died: its process ended")] * 3))
+        dispatch(host, Reaching(*[GuardDied("died: its process ended" + " again" * 40)] * 3))
         assert host.board().record.submission == "s002"
         views = {one.record: one for one in read_report(folder).other_models[0].rows}
         assert (views["s001"].reason, views["s001"].over_seed) == ("wrong_result", None)
         assert "the guard died" in views["s002"].detail and views["s002"].over_seed is None
+        assert board(host).rows[0].detail.endswith(" [...]"), "the board has room for all"
         assert board(host).words == "2 of 2 records measured."
         said = [str(one) for one in summary(read_report(folder)).renderables]
         assert "  s001 failed there: An element is off by 1." in said
@@ -151,6 +163,8 @@ def test_what_no_executor_reaches_stays_owed_until_one_does(folder: Path, tmp_pa
         command = [scripted_guard(tmp_path, "scripted_fleet"), "--devices", "1"]
         dispatch(host, FleetClient(command, tmp_path / "log", model="scripted"))
         assert board(host).owed == 2, "the fleet has no such device"
+        anyio.run(cut_off, host)
+        assert board(host).owed == 2, "it was cut off"
         dispatch(host, Reaching(DeviceLost("lost far:gpu0"), DeviceLost("lost far:gpu0")))
         assert board(host).owed == 0
     assert verify(folder) == []
