@@ -372,6 +372,8 @@ class OtherModelView(Described):
     rows: list[OtherModelRow]
     """Newest first; on the leaderboard the record's and the fastest one's alone."""
     measured: int
+    failed: int
+    """Records that were wrong there or could not be compared."""
     owed: int
     """Records that still have to be measured there."""
     words: str

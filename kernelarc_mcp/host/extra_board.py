@@ -42,7 +42,8 @@ def _view(state: CampaignState, board: ExtraBoard, rows: list[OtherModelRow]) ->
     return OtherModelView(
         model=board.model,
         rows=rows,
-        measured=len(board.steps),
+        measured=sum(step.over_seed is not None for step in board.steps),
+        failed=sum(step.over_seed is None for step in board.steps),
         owed=len(board.owed),
         words=_words(board),
     )
@@ -53,7 +54,10 @@ def _words(board: ExtraBoard) -> str:
     done, waiting = len(board.steps), len(board.owed)
     if not done + waiting:
         return "No record yet; the first KEEP will be measured there, too."
-    said = f"{done} of {done + waiting} record{'s' * (done + waiting > 1)} measured"
+    failed = sum(step.over_seed is None for step in board.steps)
+    said = f"{done - failed} of {done + waiting} record{'s' * (done + waiting > 1)} measured"
+    if failed:
+        said += f", {failed} failed there"
     if board.best is not None and board.best.over_seed is not None:
         said += f", fastest {board.best.record} with {board.best.over_seed.ratio:.3f}x the seed"
     if not waiting:

@@ -146,7 +146,7 @@ def test_what_is_wrong_or_cannot_be_judged_there_is_said_and_stays_the_record(fo
         assert (views["s001"].reason, views["s001"].over_seed) == ("wrong_result", None)
         assert "the guard died" in views["s002"].detail and views["s002"].over_seed is None
         assert board(host).rows[0].detail.endswith(" [...]"), "the board has room for all"
-        assert board(host).words == "2 of 2 records measured."
+        assert board(host).words == "0 of 2 records measured, 2 failed there."
         said = [str(one) for one in summary(read_report(folder)).renderables]
         assert "  s001 failed there: An element is off by 1." in said
     assert verify(folder) == []
