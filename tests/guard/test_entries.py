@@ -12,14 +12,16 @@ import pytest
 from filelock import FileLock
 from guard_process import DLPACK, SCHEDULE, cpp, problem
 
-from kernelarc_guard import built_with, entries
+from kernelarc_guard import built_with, entries, recipes
 from kernelarc_guard.build import build
 from kernelarc_guard.cache_limit import LOCKS
+from kernelarc_guard.cuda.nvcc import Nvcc
 from kernelarc_guard.entries import HANDED, NATIVE, Artefact, put, taken
 from kernelarc_guard.identity import identity
 from kernelarc_guard.prepare import BuildEnd, BuildOrder, Prepare
 from kernelarc_guard.sandbox import find_sandbox
 from kernelarc_guard.solution import Solution, make_solution
+from kernelarc_guard.toolchain import find_toolchain
 
 SANDBOX = find_sandbox()
 REFUSED = DLPACK.replace("return 0;", 'ptrace(0); system("true"); return 0;')
@@ -134,3 +136,21 @@ def test_a_builder_says_all_that_decides_what_it_makes_and_a_device_what_its_bui
     assert asked.items() <= said.items()
     tools, own = builder["toolchain"], device["toolchain"]
     assert isinstance(tools, dict) and isinstance(own, dict) and own.items() <= tools.items()
+
+
+def test_a_gpus_build_is_the_same_on_every_processor_unless_a_flag_asks_for_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = find_toolchain()
+    assert own is not None
+    monkeypatch.setattr(recipes, "find_nvcc", lambda: Nvcc("nvcc", "/", "release 13.0"))
+
+    def identity_on(processor: str, *flags: str) -> str:
+        monkeypatch.setattr(recipes, "find_toolchain", lambda: replace(own, processor=processor))
+        body = cpp("// nothing")
+        body["spec"] |= {"languages": ["cuda"], "compile_options": {"cflags": list(flags)}}
+        return recipes.gpu_recipe(make_solution(body), "90a").identity
+
+    assert identity_on("one") == identity_on("another")
+    native = "-march=native"
+    assert identity_on("one", native) == identity_on("one", native) != identity_on("two", native)
