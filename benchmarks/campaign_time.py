@@ -97,7 +97,7 @@ def spent(events: Sequence[Event], until: float | None = None) -> Spent:
         return (datetime.fromisoformat(event.at) - begin).total_seconds()
 
     wall = max(second(events[-1]), until or 0.0)
-    judged = list(_results(events))
+    judged = list(results(events))
     busy = _joined([(max(second(e) - r.seconds, 0.0), second(e)) for e, _, r in judged])
     waiting = _joined(list(_open(events, second, wall)))
     settled = [e for e in events if isinstance(e.body, Settled)]
@@ -167,7 +167,8 @@ def markdown(found: Spent) -> str:
     return "\n".join(lines)
 
 
-def _results(events: Sequence[Event]) -> Iterator[tuple[Event, str, Result]]:
+def results(events: Sequence[Event]) -> Iterator[tuple[Event, str, Result]]:
+    """Yield the rows that hold an answer of the guard, with what was asked."""
     for event in events:
         body = event.body
         match body:

@@ -1,233 +1,206 @@
-"""One fleet over the GPUs of one host: throughput with 1, 2, 4 and 8 of them, agreement, and interference.
+"""A fleet of all GPUs of one host, measured in parts; each may be run alone, and again.
 
-    python -m benchmarks.fleet_gpus --out FOLDER --gpus 1 2 4 8 --seconds 300
-    python -m benchmarks.fleet_gpus --out FOLDER --devices 2 --seconds 60       # CPU devices, scripted guards: a trial
+    python -m benchmarks.fleet_gpus throughput agreement --out FOLDER --seconds 500
+    python -m benchmarks.fleet_gpus interference beside --out FOLDER --seconds 500
+    python -m benchmarks.fleet_gpus throughput --out FOLDER --devices 2 --seconds 120    # CPU devices: a trial
+    python -m benchmarks.fleet_gpus_report FOLDER... --out docs/measurements
 
-For each number of GPUs and each problem a campaign of --agents scripted agents (clients/tuner.py) runs behind
-`serve --executor ray://` for --seconds: verdicts an hour, share of the time that each GPU was held, waits in the
-queue and builds a second, from the ledger; `verify` afterwards. Then, over all GPUs: the seed is calibrated on
-every GPU alone and on all at once, which shows what busy neighbours do to the noise and to the smallest gain that
-could be proven. Appends to FOLDER/fleet_gpus.jsonl, a line for each run; exit status 1 where one does not verify.
+throughput    the same campaign of eight or more agents with 1, 2, 4, ... GPUs (fleet_throughput)
+agreement     verdicts on identical candidates on every GPU (fleet_agreement)
+interference  A/A pairs on one GPU, its neighbours idle and busy (fleet_interference)
+beside        one GPU with its local guard and through Ray, in turn (fleet_beside)
+
+--seconds is for all parts together. What each found is in FOLDER at once: PART.json (interference also as JSON lines), the
+campaigns and logs in campaigns-PARTS.tar.gz, each proven by `verify`. Exit status 1 where a campaign does not verify or a part failed.
 """
 
 import argparse
 import json
 import os
-import re
-import subprocess
 import sys
+import tarfile
+import tempfile
 import time
-from contextlib import ExitStack
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean, median
 from typing import Any, Final
 
 import anyio
 
-_TESTS = Path(__file__).resolve().parent.parent / "tests"
-sys.path[:0] = [str(_TESTS)]
+from benchmarks.campaign_backup import backup
+from benchmarks.fleet_agreement import KERNELS, agreement
+from benchmarks.fleet_beside import beside
+from benchmarks.fleet_candidates import BANDWIDTH, MATRIX
+from benchmarks.fleet_interference import Measured, interference
+from benchmarks.fleet_machine import Machine
+from benchmarks.fleet_throughput import throughput
+from kernelarc_mcp.cli.children import stopped_by_signals
 
-from fleets import Fleet, fleet_in, scripted_guard, wait_until  # noqa: E402
-
-from kernelarc_guard.devices import default_parameters  # noqa: E402
-from kernelarc_guard.problem import Problem, read_problem  # noqa: E402
-from kernelarc_guard.protocol import Calibrate, Result  # noqa: E402
-from kernelarc_guard.solution import reference_solution, seed_solution  # noqa: E402
-from kernelarc_mcp.cli.children import Child  # noqa: E402
-from kernelarc_mcp.cli.new import create_campaign, settings_from  # noqa: E402
-from kernelarc_mcp.data import data_dir  # noqa: E402
-from kernelarc_mcp.host.fleet_client import FleetClient  # noqa: E402
-from kernelarc_mcp.host.ledger import Ledger  # noqa: E402
-from kernelarc_mcp.host.verify import verify  # noqa: E402
-
-_URL: Final = re.compile(r"http://\S+/mcp\b")
-_START_SECONDS: Final = 300.0
-_CALIBRATION_SECONDS: Final = 1200.0
+Row = dict[str, Any]
+WEIGHTS: Final = {"throughput": 4.0, "agreement": 1.2, "interference": 2.8, "beside": 2.0}
+"""How the seconds are divided among the parts that are asked for."""
+_PACKING: Final = 8.0
+"""Seconds of the whole that are kept for packing."""
+_MOST_ARCHIVE: Final = 15 << 20
 
 
-def problem_of(name: str, on_cpu: bool) -> Problem:
-    """Return a problem of the library with the workloads of the device."""
-    return read_problem(
-        data_dir("kernels") / name, "workload.jsonl" if on_cpu else "workload.gpu.jsonl"
-    )
+class Session:
+    """One call: its folder, its time, and what it found."""
 
+    def __init__(self, asked: argparse.Namespace, place: Path) -> None:
+        self.asked = asked
+        self.place = place
+        """For campaigns, logs and caches: on a path short enough for sockets."""
+        self.machine = Machine(asked.devices)
+        self.failed = False
 
-def start(fleet: Fleet, asked: argparse.Namespace, count: int) -> None:
-    """Start a head, and what offers `count` devices."""
-    if asked.devices:
-        for number in range(count):
-            guard = scripted_guard(fleet.folder, f"d{number}", pause=0.5)
-            fleet.add(f"d{number}", "--device", "cpu", "--guard-python", guard, head=number == 0)
-            fleet.wait_offered(f"d{number}")
-        return
-    chosen = [word for number in range(count) for word in ("--device", f"cuda:{number}")]
-    worker = fleet.add("host", *chosen, "--guard-python", sys.executable, head=True)
-    wait_until("GPUs are offered", lambda: worker.said("offered: ") == count, _START_SECONDS)
+    def write(self, part: str, value: Any) -> None:
+        """Keep what a part found so far."""
+        path = self.asked.out / f"{part}.json"
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        fresh.replace(path)
 
+    def throughput(self, until: float) -> None:
+        """Measure how verdicts an hour grow with devices."""
+        rows: list[Row] = []
 
-def campaign(fleet: Fleet, asked: argparse.Namespace, name: str, count: int) -> dict[str, Any]:
-    """Run one campaign on the fleet; return what its ledger tells."""
-    on_cpu, folder = bool(asked.devices), fleet.folder / f"{name}-{count}"
-    problem = problem_of(name, on_cpu)
-    agents = [f"agent-{number + 1}" for number in range(asked.agents)]
-    settings = settings_from(
-        name=folder.name,
-        problem=problem.definition.name,
-        device="cpu" if on_cpu else "cuda:0",
-        agents=agents,
-        attempts=1000 * len(agents),
-        in_flight=asked.in_flight,
-    )
-    tokens = create_campaign(folder, problem, settings)
-    serve = [sys.executable, "-m", "kernelarc_mcp", "serve", str(folder), "--rate", "0"]
-    serve += ["--http", "127.0.0.1:0", "--executor", f"ray://{fleet.address}"]
-    tuner = [sys.executable, str(data_dir("clients") / "tuner.py")]
-    with ExitStack() as stack:
-        server = stack.enter_context(Child("server", serve, folder / "serve.log"))
-        wait_until("the server listens", lambda: bool(_URL.search(server.written())), 120.0)
-        found = _URL.search(server.written())
-        assert found is not None
-        for number, (agent, token) in enumerate(tokens):
-            command = [*tuner, "--url", found.group(), "--name", agent, "--seed", str(number + 1)]
-            log = folder / f"{agent}.log"
-            stack.enter_context(Child(agent, command, log, KERNELARC_TOKEN=token))
-        wait_until("a first verdict", lambda: bool(rows(folder, "settled")), _START_SECONDS)
-        time.sleep(asked.seconds)
-    told = account(folder)
-    return {"problem": name, "devices": count, "verify": verify(folder), **told}
+        def keep(row: Row) -> None:
+            rows.append(row)
+            self.failed |= bool(row.get("verify") or row.get("failed"))
+            self.write("throughput", rows)
+            shown = ("problem", "devices", "verdicts", "seconds", "verdicts an hour", "share held")
+            say({key: row[key] for key in (*shown, "failed", "verify") if key in row})
 
-
-def rows(folder: Path, kind: str = "") -> list[tuple[str, str, str, dict[str, Any]]]:
-    """Return kind, submission, time and body of a ledger's rows."""
-    ledger = Ledger.open_read_only(folder)
-    try:
-        told = [(r.kind, r.submission, r.at, r.body) for r in ledger.rows_after(0)]
-    finally:
-        ledger.close()
-    return [(k, s, at, json.loads(body)) for k, s, at, body in told if kind in ("", k)]
-
-
-def account(folder: Path) -> dict[str, Any]:
-    """Return rates, shares and waits between the first and the last verdict."""
-    all_rows = rows(folder)
-    at = {id(row): datetime.fromisoformat(row[2]).timestamp() for row in all_rows}
-    ends = [at[id(row)] for row in all_rows if row[0] == "settled"]
-    if len(ends) < 2:
-        return {"verdicts": len(ends)}
-    begin, end = min(ends), max(ends)
-    inside = [row for row in all_rows if begin < at[id(row)] <= end]
-    results = [body["result"] for _, _, _, body in inside if body.get("result")]
-    held: dict[str, float] = {}
-    for lease in (result["lease"] for result in results if result.get("lease")):
-        unit = lease.get("unit") or lease["device"]
-        held[unit] = held.get(unit, 0.0) + (lease["to_ns"] - lease["from_ns"]) / 1e9
-    built = sum("build" in result.get("stages", {}) for result in results)
-    asked = {row[1]: at[id(row)] for row in all_rows if row[0] == "submitted"}
-    waits = [at[id(row)] - asked[row[1]] for row in inside if row[0] == "judging"]
-    seconds = end - begin
-    return {
-        "verdicts": len(ends) - 1,
-        "seconds": round(seconds, 1),
-        "verdicts an hour": round(3600 * (len(ends) - 1) / seconds, 1),
-        "share held": {unit: round(own / seconds, 3) for unit, own in sorted(held.items())},
-        "builds a second": round(built / seconds, 3),
-        "queue wait, median and largest, s": [round(median(waits), 2), round(max(waits), 2)]
-        if waits
-        else [],
-        "kept": sum(row[0] == "settled" and row[3]["verdict"] == "KEEP" for row in inside),
-        "cut": [row[3]["cause"] for row in all_rows if row[0] == "interrupted"],
-    }
-
-
-async def interference(fleet: Fleet, asked: argparse.Namespace, count: int) -> dict[str, Any]:
-    """Calibrate the seed on one GPU at a time and then on all at once."""
-    kind, device = ("cpu", "cpu") if asked.devices else ("cuda", "cuda:0")
-    problem = problem_of(asked.problems[0], bool(asked.devices))
-    definition = problem.definition
-    seed = seed_solution(Path(problem.folder or "."), definition, device)
-    told: dict[str, list[Any]] = {"alone": [], "beside": []}
-
-    async def calibrate(client: FleetClient, how: str, number: int) -> None:
-        request = Calibrate(
-            id=f"{how}{number}",
-            device=device,
-            cache_dir="cache",
-            problem=problem,
-            record=seed or reference_solution(definition),
-            pairs=asked.pairs,
-            nurseries=asked.nurseries,
-            parameters=default_parameters(device),
+        asked = self.asked
+        counts = sorted({n for n in asked.counts if n <= self.machine.devices})
+        throughput(
+            self.machine,
+            self.place,
+            problems=asked.problems,
+            counts=counts,
+            agents=max(asked.agents, 2 * self.machine.devices),
+            submissions=asked.submissions,
+            until=until,
+            keep=keep,
         )
-        told[how].append(noise(await client.judge(request, deadline=_CALIBRATION_SECONDS)))
 
-    command = fleet.standin(kind=kind, campaign="interference")
-    async with FleetClient(command, fleet.folder / "standin.log") as client:
-        while await client.wait_lanes(0) < count:
-            await anyio.sleep(0.2)
-        for number in range(count):
-            await calibrate(client, "alone", number)
-        async with anyio.create_task_group() as group:
-            for number in range(count):
-                group.start_soon(calibrate, client, "beside", number)
-    summary = {
-        how: {
-            "resolution, %": round(mean(one["resolution"] or 0.0 for one in of), 3),
-            "noise of a pair, %": round(mean(one["sd"] for one in of), 3),
-        }
-        for how, of in told.items()
+    def agreement(self, until: float) -> None:
+        """Judge identical candidates on every device."""
+        kernels = [] if self.machine.on_cpu else self.asked.kernels or list(KERNELS)
+        rows = agreement(self.machine, self.place / "agreement", kernels=kernels, until=until)
+        self.write("agreement", rows)
+        self.failed |= any("failed" in row for row in rows)
+        judged = [row for row in rows if "verdict" in row]
+        say({"judged": len(judged), "failed": [row for row in rows if "failed" in row]})
+
+    def interference(self, until: float) -> None:
+        """Measure a bank of A/A pairs beside idle and busy neighbours."""
+        asked, lines = self.asked, self.asked.out / "interference.jsonl"
+        lines.unlink(missing_ok=True)
+
+        def keep(one: Measured) -> None:
+            with lines.open("a", encoding="utf-8") as file:
+                file.write(one.model_dump_json() + "\n")
+            say({"kernel": one.unit.subject, "neighbours": one.state, "seconds": one.unit.seconds})
+
+        async def measure() -> list[str]:
+            return await interference(
+                self.machine,
+                self.place / "interference",
+                kernels=asked.kernels,
+                pairs=asked.pairs,
+                rounds=asked.rounds,
+                until=until,
+                keep=keep,
+            )
+
+        left = anyio.run(measure)
+        self.write("interference", {"devices": self.machine.devices, "left": left})
+        say({"left": left})
+
+    def beside(self, until: float) -> None:
+        """Judge the same candidates with a local guard and through Ray."""
+        found = beside(
+            self.machine,
+            self.place,
+            problem=self.asked.problems[0],
+            submissions=self.asked.beside,
+            until=until,
+        )
+        self.write("beside", found)
+        self.failed |= any(found["verify"].values())
+        say(found["compared"])
+
+    def pack(self) -> None:
+        """Put all campaigns, and the logs of what served them, into one archive."""
+        campaigns = sorted(path.parent for path in self.place.rglob("campaign.db"))
+        logs = [path for path in self.place.rglob("*.log") if "cache" not in path.parts]
+        target = self.asked.out / f"campaigns-{'-'.join(self.asked.parts)}.tar.gz"
+        with tempfile.TemporaryDirectory() as at, tarfile.open(target, "w:gz") as archive:
+            for campaign in campaigns:
+                one = Path(at) / f"{campaign.name}.tar.gz"
+                backup(campaign, one, _MOST_ARCHIVE)
+                archive.add(one, one.name)
+            for path in logs:
+                if not any(campaign in path.parents for campaign in campaigns):
+                    archive.add(path, f"logs/{path.relative_to(self.place)}")
+        say({"campaigns": [one.name for one in campaigns], "bytes": target.stat().st_size})
+
+
+def say(what: Any) -> None:
+    """Print one line."""
+    print(json.dumps(what), flush=True)
+
+
+def run(session: Session, parts: Sequence[str]) -> None:
+    """Run the parts in turn, each with its share of what is left."""
+    end = time.monotonic() + session.asked.seconds - _PACKING
+    doing: dict[str, Callable[[float], None]] = {
+        "throughput": session.throughput,
+        "agreement": session.agreement,
+        "interference": session.interference,
+        "beside": session.beside,
     }
-    return {"interference": summary, "each": told, "devices": count}
-
-
-def noise(result: Result) -> dict[str, Any]:
-    """Return what a calibration says of noise, and where it was measured."""
-    found = result.calibration
-    assert found is not None and result.lease is not None
-    return {"unit": result.lease.unit, "sd": found.sd_confirm, "resolution": found.resolution}
+    for number, part in enumerate(parts):
+        weight = sum(WEIGHTS[one] for one in parts[number:])
+        share = (end - time.monotonic()) * WEIGHTS[part] / weight
+        say({"part": part, "seconds": round(share)})
+        doing[part](time.monotonic() + share)
 
 
 def main() -> None:
-    """Run all of it."""
+    """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("parts", nargs="+", choices=list(WEIGHTS))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--seconds", type=float, default=500.0, help="for all parts together")
     parser.add_argument("--devices", type=int, default=0, help="CPU devices instead of GPUs")
-    parser.add_argument("--problems", nargs="+", default=["rmsnorm", "matmul_residual"])
-    parser.add_argument("--agents", type=int, default=8)
-    parser.add_argument("--in-flight", type=int, default=2, help="submissions of an agent")
-    parser.add_argument("--seconds", type=float, default=240.0, help="after the first verdict")
-    parser.add_argument("--pairs", type=int, default=8)
-    parser.add_argument("--nurseries", type=int, default=1)
+    parser.add_argument("--counts", type=int, nargs="+", default=[1, 2, 4, 8], help="of devices")
+    parser.add_argument("--problems", nargs="+", default=[BANDWIDTH, MATRIX])
+    parser.add_argument("--agents", type=int, default=8, help="at least; two for each device")
+    parser.add_argument("--submissions", type=int, default=20, help="of each campaign")
+    parser.add_argument(
+        "--kernels", nargs="+", default=[], help="of the A/A study; default: fitting"
+    )
+    parser.add_argument("--pairs", type=int, default=9, help="of each nursery, interference")
+    parser.add_argument("--rounds", type=int, default=6, help="of nurseries, interference")
+    parser.add_argument("--beside", type=int, default=12, help="candidates of that part")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    present = asked.devices or len(
-        subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.splitlines()
-    )
-    counts = sorted({n for n in asked.gpus if n <= present} | {present} & {asked.devices})
-    wrong = False
-    for count in counts:
-        folder = asked.out / f"fleet-{count}-{os.getpid()}"
-        folder.mkdir()
-        with fleet_in(folder) as fleet:
-            start(fleet, asked, count)
-            for name in asked.problems:
-                told = campaign(fleet, asked, name, count)
-                wrong = write(asked.out, told) or wrong
-            if count == counts[-1]:
-                write(asked.out, anyio.run(interference, fleet, asked, count))
-    sys.exit(wrong)
-
-
-def write(folder: Path, told: dict[str, Any]) -> bool:
-    """Keep and print one result; say whether its ledger does not verify."""
-    line = json.dumps(told)
-    with (folder / "fleet_gpus.jsonl").open("a") as file:
-        file.write(line + "\n")
-    print(line, flush=True)
-    return bool(told.get("verify"))
+    with tempfile.TemporaryDirectory(prefix="kf-", ignore_cleanup_errors=True) as place:
+        session = Session(asked, Path(place))
+        if not session.machine.devices:
+            parser.error("there is no NVIDIA GPU here; --devices 2 tries it with CPU devices")
+        say({"devices": session.machine.devices, "cores": len(os.sched_getaffinity(0))})
+        try:
+            with stopped_by_signals():
+                run(session, asked.parts)
+        finally:
+            session.pack()
+    sys.exit(session.failed)
 
 
 if __name__ == "__main__":

@@ -52,14 +52,14 @@ def write_report(folder: Path, out: Path, submissions: int) -> None:
     found = banks(read_units(folder))
     rng = np.random.default_rng(SEED)
     tables = {
-        "noise": [_noise(name, bank) for (name, planted), bank in found.items() if not planted],
-        "false KEEPs": list(_false(found, rng, submissions)),
+        "noise": [noise_row(name, bank) for (name, planted), bank in found.items() if not planted],
+        "false KEEPs": list(false_keeps(found, rng, submissions)),
         "delays planted inside the kernel": list(_planted(found)),
         "power, drawn from pairs with a planted delay": list(_power(found, rng, submissions)),
         "power, drawn from A/A pairs that were moved": list(_moved(found, rng, submissions)),
         "real submissions": list(_real(sorted(folder.glob("real-*.jsonl")))),
     }
-    text = "\n\n".join(f"## {title}\n\n{_markdown(rows)}" for title, rows in tables.items() if rows)
+    text = "\n\n".join(f"## {title}\n\n{markdown(rows)}" for title, rows in tables.items() if rows)
     print(text)
     out.mkdir(parents=True, exist_ok=True)
     (out / "h200_aa_tables.md").write_text(text + "\n", encoding="utf-8")
@@ -67,7 +67,8 @@ def write_report(folder: Path, out: Path, submissions: int) -> None:
     (out / "h200_aa.json").write_text(numbers + "\n", encoding="utf-8")
 
 
-def _noise(name: str, bank: Bank) -> Row:
+def noise_row(name: str, bank: Bank) -> Row:
+    """Return what a bank says of noise and of the smallest gain that could be proven."""
     values = bank.values
     calls = [call for u in bank.units for p in u.pairs for b in p.blocks for call in b.candidate[0]]
     known = bank.whole_calibration(_PARAMETERS)
@@ -88,7 +89,7 @@ def _noise(name: str, bank: Bank) -> Row:
     }
 
 
-def _held(bank: Bank, rng: Random, count: int) -> Calibrations:
+def as_campaigns_begin(bank: Bank, rng: Random, count: int) -> Calibrations:
     """Return calibrations as campaigns begin with (8 pairs of one nursery), one for each row."""
     pool = list(bank.campaign_calibrations(rng, POOL, 8, _PARAMETERS))
     return Calibrations.of(pool).pick(rng.integers(0, POOL, count))
@@ -99,25 +100,26 @@ def _careful(bank: Bank, count: int) -> Calibrations:
     return Calibrations.of([bank.whole_calibration(_PARAMETERS)]).pick(np.zeros(count, np.int64))
 
 
-def _false(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Iterable[Row]:
+def false_keeps(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Iterable[Row]:
+    """Yield what becomes of virtual submissions that are no faster, from each bank without a delay."""
     for (name, planted), bank in found.items():
         if planted or len(bank.values) < LEAST_PAIRS:
             continue
         for how, source in (("as measured", bank), ("arms by a coin", Tossed(bank))):
-            held = _held(bank, rng, count)
+            held = as_campaigns_begin(bank, rng, count)
             got = submit(source, rng, np.zeros(count), held, parameters=_PARAMETERS)
-            many = campaigns(source, rng, CAMPAIGNS, _held(bank, rng, CAMPAIGNS))
+            many = campaigns(source, rng, CAMPAIGNS, as_campaigns_begin(bank, rng, CAMPAIGNS))
             yield {
                 "kernel": name,
                 "drawn": how,
                 "of pairs": len(bank.values),
                 "virtual submissions": count,
                 "KEEP": int(got.keep.sum()),
-                "upper 95 % bound %": _bound(int(got.keep.sum()), count),
+                "upper 95 % bound %": upper_bound(int(got.keep.sum()), count),
                 **_others(got),
                 "campaigns of 100": many.count,
                 "any KEEP": many.false,
-                "its upper bound %": _bound(many.false, many.count),
+                "its upper bound %": upper_bound(many.false, many.count),
             }
 
 
@@ -134,7 +136,7 @@ def _power(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Ite
             f"{bank.values.std(ddof=1) / len(bank.values) ** 0.5:.3f}",
         }
         for how, held in (
-            ("8 pairs", _held(same, rng, count)),
+            ("8 pairs", as_campaigns_begin(same, rng, count)),
             (f"{len(same.units)} nurseries", _careful(same, count)),
         ):
             got = submit(bank, rng, np.zeros(count), held, parameters=_PARAMETERS)
@@ -167,7 +169,7 @@ def _moved(found: dict[tuple[str, float], Bank], rng: Random, count: int) -> Ite
         for gain in MOVED:
             row: Row = {"kernel": name, "gain %": gain}
             for how, held in (
-                ("8 pairs", _held(bank, rng, count)),
+                ("8 pairs", as_campaigns_begin(bank, rng, count)),
                 (f"{len(bank.units)} nurseries", _careful(bank, count)),
             ):
                 gains = np.full(count, gain)
@@ -198,12 +200,12 @@ def _real(paths: Sequence[Path]) -> Iterable[Row]:
             "kernel": name,
             "submissions": count,
             "KEEP": kept,
-            "upper 95 % bound %": _bound(kept, count),
+            "upper 95 % bound %": upper_bound(kept, count),
             "others": others,
         }
 
 
-def _bound(hits: int, count: int) -> float:
+def upper_bound(hits: int, count: int) -> float:
     """Return the exact one-sided upper 95 % bound of a rate, in percent."""
     return float(f"{100 * exact_interval(hits, count, error=0.1)[1]:.2g}")
 
@@ -212,7 +214,8 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def _markdown(rows: Sequence[Row]) -> str:
+def markdown(rows: Sequence[Row]) -> str:
+    """Return rows as a table, with every column that one of them has."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     lines += [f"| {' | '.join(str(row.get(column, '')) for column in columns)} |" for row in rows]
