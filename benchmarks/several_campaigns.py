@@ -3,7 +3,7 @@
     python -m benchmarks.several_campaigns --campaigns 1 2 8
 
 One server process for each number, each campaign with eight agents that have read their briefs and its
-dashboard opened once; nothing is submitted, so no guard runs. `apart` is so many processes of one
+dashboard opened once. Nothing is submitted; what stands for the guard never answers and is not counted. `apart` is so many processes of one
 campaign each. Prints a Markdown table of the server's own process: resident memory, its share of what
 is shared (PSS), and what is private. With `--executor ray://HEAD` each campaign's stand-in is counted too.
 """

@@ -100,7 +100,7 @@ class Ledger:
         StorageFault where the file is not the campaign's any more, or who writes it is stopped;
         nothing is written then.
         """
-        self._expect_the_same_file()
+        self.expect_the_same_file()
         if not self._begun_at_once():
             self._expect_no_stopped_writer()
             self.connection.execute("BEGIN IMMEDIATE")
@@ -138,7 +138,8 @@ class Ledger:
         if blocker is not None:
             raise StorageFault(f"{self.folder}: {blocker}. {NOTHING_STORED}; then {AGAIN}")
 
-    def _expect_the_same_file(self) -> None:
+    def expect_the_same_file(self) -> None:
+        """Raise StorageFault where the file is not the campaign's any more."""
         # SQLite goes on writing into a file that has no name any more: all of it would be lost.
         try:
             there = _identity(self.path)

@@ -17,6 +17,7 @@ from kernelarc_mcp.dashboard.routes import Dashboard
 from kernelarc_mcp.host import tokens
 from kernelarc_mcp.host.errors import CampaignError, HostError, LedgerBroken
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.journal import Journal
 from kernelarc_mcp.host.ledger import Ledger
 from kernelarc_mcp.host.tokens import Holder
 from kernelarc_mcp.http import Rules, application, prepare
@@ -36,6 +37,7 @@ AGAIN_SECONDS: Final = 60.0
 """Until a campaign that ended with a fault is opened again: reading a long ledger takes its time."""
 _LOOK_SECONDS: Final = 1.0
 _UNREADABLE: Final = "This campaign's files cannot be read now; the server's log says more."
+_NOT_YET: Final = "its server begins or ends just now"
 _UNEXPECTED: Final = "its server ended by a fault, which is in the server's log"
 
 _LOG: Final = logging.getLogger(__name__)
@@ -102,7 +104,9 @@ class ServedCampaign:
 
     def standing(self) -> Standing:
         """Return whether it is served, and why not."""
-        return Standing("down", self._fault) if self._host is None else standing_of(self._host)
+        if self._host is None or self._inside.app is None:
+            return Standing("down", self._fault or _NOT_YET)
+        return standing_of(self._host)
 
     def stop(self) -> None:
         """Have calls that wait answered as things stand, as the server is about to end."""
@@ -174,32 +178,51 @@ class ServedCampaign:
         self.metrics.tools = frozenset(tool.name for tool in await server.list_tools())
         dashboard = Dashboard(host.campaign)
         app = application(server, host, dashboard, self.metrics)
-        async with server.session_manager.run(), anyio.create_task_group() as tasks:
-            tasks.start_soon(prepare, dashboard)
-            tasks.start_soon(self.front.watch)
-            tasks.start_soon(self._watch, host)
-            self.metrics.follow(host.campaign)
-            self._host, self._fault, self._inside.app = host, "", app
-            self.ready.set()
+        async with server.session_manager.run():
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(prepare, dashboard)
+                    tasks.start_soon(self.front.watch)
+                    tasks.start_soon(self._watch, host)
+                    self.metrics.follow(host.campaign)
+                    self._host, self._fault, self._inside.app = host, "", app
+                    self.ready.set()
+            finally:
+                # At once: to end a guard takes a while, and nobody is to be let in meanwhile.
+                self._close(self._fault or _NOT_YET)
 
     async def _watch(self, host: Host) -> None:
-        """End the campaign's serving once its rows contradict one another: each look reads all of them."""
+        """End the campaign's serving by a fault once only opening it again can help."""
+        journal = host.campaign.journal
         while True:
             await anyio.sleep(_LOOK_SECONDS)
             try:
-                with host.campaign.journal.reading():
-                    pass
-            except LedgerBroken:
-                raise
+                journal.ledger.expect_the_same_file()
+                self._look(journal)
             except HostError as fault:
-                _LOG.debug("cannot be read now: %s", fault)
+                self._close(str(fault))
+                raise
+
+    def _look(self, journal: Journal) -> None:
+        try:
+            with journal.reading():
+                pass
+        except LedgerBroken:
+            # Each further look would read all rows again, while the others wait.
+            raise
+        except HostError as fault:
+            _LOG.debug("cannot be read now: %s", fault)
+
+    def _close(self, why: str) -> None:
+        self._inside.app, self._fault = None, why
+        self.front.end_streams(lambda: answers.unavailable("This campaign cannot be served now."))
 
     def _down(self, why: str) -> None:
         self.stop()
+        self._close(why)
         # Not closed: a thread may be reading yet. Nobody else knows it any more.
-        self._host, self._inside.app, self._fault = None, None, why
+        self._host = None
         self.metrics.follow(None)
-        self.front.end_streams(lambda: answers.unavailable("This campaign cannot be served now."))
 
     def _holder(self, token: str) -> Holder | None:
         try:
