@@ -64,7 +64,9 @@ def serve_together(
         log_to_files(place.folder, place.name)
 
     def build(host: Host) -> "MCPServer[None]":
-        judging = make_executor(executor, host.settings, host.folder, python)
+        # A fleet's broker gives each name its share of the devices: two campaigns may be called alike.
+        named = host.settings.model_copy(update={"name": host.folder.name})
+        judging = make_executor(executor, named, host.folder, python)
         return build_server(host, guard_python=python, executor=judging, log_level=level)
 
     def listening(url: str) -> None:
