@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
 """Addresses that mean all of a machine's -> one that its own clients can name."""
+BUSY_SECONDS: Final = 3.0
+"""How long a campaign waits for another process that writes to it: all others wait meanwhile."""
 
 
 def serve_together(
@@ -108,7 +110,9 @@ def left_behind(hosts: Sequence[Host]) -> str:
 
 
 def _open(place: Place) -> Host:
-    return Host.open(place.folder, same_machine=False)
+    host = Host.open(place.folder, same_machine=False)
+    host.campaign.journal.ledger.busy_seconds = BUSY_SECONDS
+    return host
 
 
 def _opened(place: Place) -> Host | str:

@@ -33,6 +33,8 @@ class Ledger:
         """Take over a connection to the database at `path`."""
         self.connection = connection
         self.path = path
+        self.busy_seconds = BUSY_SECONDS
+        """How long this process waits for other writers."""
         self._file = _identity(path)
         self._stopped: Blocker | None = None
         """Who was seen to be stopped while it writes, when this process wanted to."""
@@ -123,7 +125,7 @@ class Ledger:
                 raise
             return False
         finally:
-            self.connection.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
+            self.connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.busy_seconds)}")
         self._stopped = None
         return True
 
