@@ -21,6 +21,8 @@ _STARTED: Final = "Ray runtime started"
 _RECONNECT: Final = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _RECONNECT_SECONDS: Final = "20"
 """After which a node that has lost its head ends; Ray's own value is a minute."""
+_NICENESS: Final = "RAY_worker_niceness"
+"""Ray's own value is 15: a guard below it would wait for everything else on its host."""
 
 
 class NodeFailed(Exception):
@@ -86,6 +88,7 @@ class Node:
             start_new_session=True,
             env={
                 _RECONNECT: _RECONNECT_SECONDS,
+                _NICENESS: "0",
                 "RAY_USAGE_STATS_ENABLED": "0",
                 **os.environ,
                 **self._options.environment,

@@ -49,6 +49,8 @@ async def test_a_fleet_judges_as_one_guard_does_and_outlives_its_parts_but_the_h
             # The head's node lends a CPU to whoever offers a build slot there.
             fleet.add(name, *given, *["--", "--num-cpus=1"] * (name == "head"), head=name == "head")
         fleet.wait_offered("head", "host")
+        nice = os.getpriority(os.PRIO_PROCESS, guard_of(str(tmp_path / "guard-head")))
+        assert nice == os.getpriority(os.PRIO_PROCESS, 0), "Ray lowers its workers' priority"
         await a_campaign_has_the_same_verdicts_on_a_fleet_as_on_a_guard_of_its_own(fleet)
         await a_real_guard_gives_the_same_verdicts_through_ray(fleet)
         log = tmp_path / "standin.log"
