@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import ObjectStoreFullError, RayError, RayTaskError
 
 from kernelarc_guard.fleet_wire import Placed, subject
 from kernelarc_guard.inquiries import REPLY, Inquiry
@@ -118,7 +118,12 @@ class Asking:
             actor = await self._actors.of(device.name)
             handed = self._builds.handed(self._request, device)
             judge = actor.judge.options(num_returns="streaming")
-            stream = judge.remote(key, self._line, handed)
+            try:
+                stream = judge.remote(key, self._line, handed)
+            except ObjectStoreFullError:
+                # Of this host's node: nothing about the device, which builds for itself.
+                handed = []
+                stream = judge.remote(key, self._line)
             last = Said("busy", why="lost: it ended without an answer")
             async for reference in stream:
                 last = await reference
