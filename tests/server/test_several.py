@@ -22,6 +22,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer
 from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
 from server_campaigns import Place as Made
 from server_campaigns import create
 from serving import answer_of
@@ -175,7 +176,8 @@ def test_what_belongs_to_all_names_to_a_token_only_its_own_campaign(server: Serv
     assert server.get("/metrics").status_code == 401
     metrics = server.get("/metrics", "left").text
     assert 'kernelarc_agents{campaign="left"} 2.0' in metrics
-    assert "process_resident_memory_bytes" in metrics
+    families = [family.name for family in text_string_to_metric_families(metrics)]
+    assert len(families) == len(set(families)) and "process_resident_memory_bytes" in families
     health = server.get("/health").json()
     assert health["status"] == "degraded" and sum(health["campaigns"].values()) == 5
     shown = metrics + json.dumps(health) + server.get("/health", "left").text
