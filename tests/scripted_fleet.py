@@ -11,6 +11,7 @@ import selectors
 import signal
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NoReturn
 
 import scripted_guard
@@ -105,7 +106,10 @@ class Fleet:
     def take(self, line: bytes) -> None:
         asked = TO_FLEET.validate_json(line)
         if isinstance(asked, Prepare):
-            return  # nobody here builds
+            # Nobody here builds.
+            Path(asked.cache_dir).mkdir(exist_ok=True)
+            Path(asked.cache_dir, f"prepared-{asked.id}").touch()
+            return
         if isinstance(asked, OnModel):
             self.wants[asked.request.id] = asked.model
             asked = asked.request

@@ -3,10 +3,13 @@
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
-from host_places import judge_all, opened, planned
+from host_places import judge_all, opened, planned, scripted_guard
 
 from kernelarc_guard.prepare import Prepare
+from kernelarc_mcp.host.dispatcher import Dispatcher
+from kernelarc_mcp.host.fleet_client import FleetClient
 from kernelarc_mcp.host.verify import verify
 
 _GUARD = """#!{python} -I
@@ -60,4 +63,27 @@ def test_what_is_next_in_line_is_sent_to_a_busy_guard_and_nothing_is_written(
         kinds = [row.kind for row in host.campaign.journal.ledger.rows_after(0)]
         assert kinds.count("judging") == kinds.count("settled") == 3
         assert not [kind for kind in kinds if "prepar" in kind]
+    assert verify(folder) == []
+
+
+def test_a_fleet_is_sent_what_is_next_in_line_while_its_devices_judge(
+    folder: Path, tmp_path: Path
+) -> None:
+    fleet = FleetClient([scripted_guard(tmp_path, "scripted_fleet"), "--devices", "1"])
+    cache = folder / "cache"
+    with opened(folder) as host:
+        host.submit("ada", source=planned(1, "held_screening:0"))
+        ahead = host.submit("bob", source=_NATIVE, filename="kernel.cpp", binding="dlpack")
+
+        async def judged() -> None:
+            with anyio.fail_after(120):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(Dispatcher(host, fleet).run_until_idle)
+                    while not (cache / f"prepared-{ahead.ticket}").exists():
+                        await anyio.sleep(0.02)
+                    (cache / "go").touch()
+
+        anyio.run(judged)
+        assert [one.name for one in cache.glob("prepared-*")] == [f"prepared-{ahead.ticket}"]
+        assert host.submission("bob", ahead.ticket).verdict == "REVERT"
     assert verify(folder) == []
