@@ -35,6 +35,7 @@ from kernelarc_guard.decide import Calibration, pair_value
 from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.protocol import PairTimes, Result
 from kernelarc_guard.ratios import ratio_of
+from kernelarc_guard.solution import Solution
 from kernelarc_mcp.evaluation import STAKE
 from kernelarc_mcp.fleet.core_shares import core_shares, keep_to
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
@@ -108,16 +109,14 @@ class Worker:
         requests = Requests(one.problem, device, self._cache, default_parameters(device))
         per_percent = await self._per_percent(one, requests)
         record = one.delayed(RECORD_DELAY, per_percent)
-        asked = requests.calibrate("record", record, nurseries=1, pairs=_PAIRS)
-        own = (await self._guard.judge(asked, deadline=_DEADLINE)).calibration
-        assert own is not None
+        candidates = {case: one.delayed(DELAYS[case], per_percent) for case in DELAYS}
+        candidates[WRONG] = one.spoiled()
+        own = await self._calibrated(requests, record, list(candidates.values()))
         self._keep(kernel=one.name, sd=own.sd_confirm, resolution=own.resolution)
         if self._options.number == 0:
             self._tell(one, "calibration", own.model_dump(mode="json"))
         shared = Calibration.model_validate(await self._told(one, "calibration", until))
         calibration = shared.model_copy(update={"device": device})
-        candidates = {case: one.delayed(DELAYS[case], per_percent) for case in DELAYS}
-        candidates[WRONG] = one.spoiled()
         for repeat in range(_ROUNDS):
             for case in CASES:
                 if time.monotonic() + self._took[case] > until:
@@ -137,8 +136,37 @@ class Worker:
                     **told(result),
                 )
 
+    async def _calibrated(
+        self, requests: Requests, record: Solution, candidates: Sequence[Solution]
+    ) -> Calibration:
+        """Measure the record's noise, and have the candidates built meanwhile."""
+        asked = requests.calibrate("record", record, nurseries=1, pairs=_PAIRS)
+        failure: GuardError | None = None
+        found: Calibration | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._build_ahead, requests, candidates)
+            try:
+                found = (await self._guard.judge(asked, deadline=_DEADLINE)).calibration
+            except GuardError as error:
+                failure = error
+            group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        assert found is not None
+        return found
+
+    async def _build_ahead(self, requests: Requests, candidates: Sequence[Solution]) -> None:
+        while not self._guard.busy:
+            await anyio.sleep(_LOOK)
+        for number, candidate in enumerate(candidates):
+            await self._guard.prepare(requests.prepare(f"build{number}", candidate))
+
     async def _judge(
-        self, requests: Requests, record: Any, candidate: Any, calibration: Calibration
+        self,
+        requests: Requests,
+        record: Solution,
+        candidate: Solution,
+        calibration: Calibration,
     ) -> Result:
         ask = requests.screen("s", record, candidate, calibration=calibration, stake=STAKE)
         result = await self._guard.judge(ask, deadline=_DEADLINE)

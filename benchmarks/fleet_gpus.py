@@ -51,7 +51,7 @@ class Session:
         self.asked = asked
         self.place = place
         """For campaigns, logs and caches: on a path short enough for sockets."""
-        self.machine = Machine(asked.devices)
+        self.machine = Machine(asked.devices, asked.builders)
         self.failed = False
 
     def write(self, part: str, value: Any) -> None:
@@ -180,8 +180,9 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=0, help="CPU devices instead of GPUs")
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 2, 4, 8], help="of devices")
     parser.add_argument("--problems", nargs="+", default=[BANDWIDTH, MATRIX])
+    parser.add_argument("--builders", type=int, default=0, help="build slots beside the GPUs")
     parser.add_argument("--agents", type=int, default=8, help="at least; two for each device")
-    parser.add_argument("--submissions", type=int, default=20, help="of each campaign")
+    parser.add_argument("--submissions", type=int, default=16, help="of each campaign")
     parser.add_argument(
         "--kernels", nargs="+", default=[], help="of the A/A study; default: fitting"
     )

@@ -26,8 +26,9 @@ _MONITOR: Final = "RAY_memory_monitor_refresh_ms"
 class Machine:
     """The devices of this host."""
 
-    def __init__(self, cpu_devices: int = 0) -> None:
-        """Use so many CPU devices with scripted guards; 0: the host's GPUs."""
+    def __init__(self, cpu_devices: int = 0, builders: int = 0) -> None:
+        """Use so many CPU devices with scripted guards; 0: the host's GPUs, with so many build slots."""
+        self._builders = 0 if cpu_devices else builders
         self.on_cpu = cpu_devices > 0
         self.devices = cpu_devices or len(_gpus())
 
@@ -48,11 +49,12 @@ class Machine:
                 chosen = [
                     word for number in range(count) for word in ("--device", f"cuda:{number}")
                 ]
+                chosen += ["--builders", str(self._builders)] * (self._builders > 0)
                 host = fleet.add("host", *chosen, "--guard-python", sys.executable, head=True)
 
                 def offered() -> bool:
                     assert host.process.poll() is None, host.log.read_text()[-2000:]
-                    return host.said("offered: ") == count
+                    return host.said("offered: ") == count + self._builders
 
                 wait_until(f"{count} GPUs are offered", offered, START_SECONDS)
             yield fleet

@@ -58,7 +58,7 @@ keeper=$!
 
 case $which in
   first)
-    part throughput 77
+    part throughput 72
     part agreement 100
     ;;
   second)

@@ -20,10 +20,12 @@ if "kernelarc_guard.identity" in sys.argv:
     print(json.dumps(told))
     sys.exit()
 sys.path[:0] = {path!r}
+from kernelarc_guard.prepare import prepare_in
 from scripted_guard import REQUEST, answer, say
 for line in sys.stdin:
-    time.sleep({pause!r} * random.uniform(0.5, 1.5))
-    say(answer(REQUEST.validate_json(line)))
+    if prepare_in(line.encode()) is None:
+        time.sleep({pause!r} * random.uniform(0.5, 1.5))
+        say(answer(REQUEST.validate_json(line)))
 """
 
 
