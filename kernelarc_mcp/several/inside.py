@@ -44,9 +44,9 @@ class Inside:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = path_in(scope)
         if path == "":
-            # The page asks for what is beside it.
+            # The page asks for what is beside it. With a dot, as a name might look like a scheme.
             name = scope["path"].rpartition("/")[2]
-            await RedirectResponse(f"{name}/", 308)(scope, receive, send)
+            await RedirectResponse(f"./{name}/", 308)(scope, receive, send)
         elif path == HEALTH and self._health is not None and scope["method"] == "GET":
             answer = await self._health(Request(scope, receive))
             await answer(scope, receive, send)

@@ -164,6 +164,8 @@ def test_another_campaigns_token_and_another_campaigns_name_are_nothing_special(
     for path in ("", "/", "/dashboard/files/words.js", "/dashboard/files/none"):
         there, nowhere = server.get(f"/c/right{path}"), server.get(f"/c/no-such-campaign{path}")
         assert (there.status_code, there.text) == (nowhere.status_code, nowhere.text), path
+    led = server.get("/c/https:evil.example")
+    assert (led.status_code, led.headers["location"]) == (308, "./https:evil.example/")
     assert server.board("right", whose="left").status_code == 401
     assert server.board("right").status_code == 200
 
