@@ -19,6 +19,7 @@ from kernelarc_mcp.host.errors import CampaignError, HostError, LedgerBroken
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.journal import Journal
 from kernelarc_mcp.host.ledger import Ledger
+from kernelarc_mcp.host.storage import storage_faults
 from kernelarc_mcp.host.tokens import Holder
 from kernelarc_mcp.http import Rules, application, prepare
 from kernelarc_mcp.logs import ABOUT
@@ -129,7 +130,6 @@ class ServedCampaign:
             if self.elsewhere(token):
                 return None
             raise
-        # Its own health says more; to look costs a statement where nothing is new.
         if holder is not None and (standing := self.standing()).state == "down":
             raise Unavailable(f"This campaign cannot be served: {standing.why.rstrip('.')}.")
         return holder
@@ -144,14 +144,14 @@ class ServedCampaign:
     async def run(self) -> None:
         """Serve until cancelled, whatever happens to the campaign meanwhile."""
         ABOUT.set(self.name)
-        found_broken = self._host is None
+        broken_from_the_start = self._host is None
         while True:
-            if not found_broken:
+            if not broken_from_the_start:
                 fault = await self._served()
                 expected = isinstance(fault, HostError)
                 _LOG.error("not served: %s", fault, exc_info=None if expected else fault)
                 self._down(str(fault) if expected else _UNEXPECTED)
-            found_broken = False
+            broken_from_the_start = False
             self.ready.set()
             await anyio.sleep(self._again)
 
@@ -165,9 +165,10 @@ class ServedCampaign:
                 task.cancel()
                 with anyio.CancelScope(shield=True):
                     await asyncio.wait([task])
-                if not task.cancelled() and (fault := task.exception()) is not None:
-                    _LOG.error("ended with a fault: %s", innermost(fault), exc_info=fault)
-        return innermost(task.exception() or RuntimeError("its server ended by itself"))
+                if not task.cancelled() and (late := task.exception()) is not None:
+                    _LOG.error("ended with a fault: %s", innermost(late), exc_info=late)
+        fault = None if task.cancelled() else task.exception()
+        return innermost(fault or RuntimeError("its server ended by itself"))
 
     async def _serve(self) -> None:
         host = self._host
@@ -197,7 +198,8 @@ class ServedCampaign:
         while True:
             await anyio.sleep(_LOOK_SECONDS)
             try:
-                journal.ledger.expect_the_same_file()
+                with storage_faults(host.folder):
+                    journal.ledger.expect_the_same_file()
                 self._look(journal)
             except HostError as fault:
                 self._close(str(fault))
