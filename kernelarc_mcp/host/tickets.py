@@ -204,13 +204,15 @@ def _note(campaign: Campaign, about: str) -> str:
 def activity(campaign: Campaign, state: CampaignState) -> list[str]:
     """Return what the device is doing, a line for each thing; empty where it does nothing."""
     holder = holder_of(campaign.folder)
-    if state.unsettled and (holder is None or holder.gone):
+    nobody = holder is None or holder.gone
+    if state.unsettled and nobody:
         # What is noted, and how far a judgement had come, is of a process that is no more.
         return [
             f"No server works on this campaign: {len(state.unsettled)} submissions wait for one;"
             f" `kernelarc-mcp serve {campaign.folder}` goes on."
         ]
-    lines = [noted(campaign), _note(campaign, FLEET)]
+    # What a server said of its fleet goes with it, however it went.
+    lines = [noted(campaign), "" if nobody else _note(campaign, FLEET)]
     for attempt in state.judging():
         stage, percent, message = _progress(campaign, attempt)
         lines.append(f"{attempt.ticket}: {stage or 'starting'}, {percent} %: {message}")
