@@ -54,6 +54,8 @@ _LOOK: Final = 0.1
 def agreement(machine: Machine, place: Path, *, kernels: Sequence[str], until: float) -> list[Row]:
     """Judge on all devices at once; return the rows of all of them."""
     place.mkdir(parents=True, exist_ok=True)
+    for old in place.glob("*.json*"):
+        old.unlink()
     shares = core_shares(os.sched_getaffinity(0), machine.devices)
     workers = []
     for number, cores in enumerate(shares):

@@ -100,6 +100,7 @@ async def _submit(tools: Tools, entry: Entry, number: int) -> None:
         source=entry.source,
         filename=f"k{number:03d}{entry.suffix}",
         summary=entry.summary,
+        destination_passing=entry.fills,
         request_id=f"beside-{number}",
         **{key: value for key, value in arguments.items() if value},
     )

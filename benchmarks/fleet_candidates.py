@@ -71,11 +71,14 @@ class Entry:
     summary: str
     language: str = ""
     binding: str = ""
+    fills: bool = True
+    """The entry takes the outputs, too, and fills them."""
 
     def text(self) -> str:
         """Return it with the front matter that `clients/submit_folder.py` reads."""
         mark = _MARK[self.suffix]
         front = {"summary": self.summary, "language": self.language, "binding": self.binding}
+        front["destination_passing"] = "true" if self.fills else "false"
         lines = [f"{mark} {key}: {value}" for key, value in front.items() if value]
         return "\n".join([f"{mark} ---", *lines, f"{mark} ---", self.source])
 
@@ -125,7 +128,7 @@ def _planned(name: str, number: int) -> Entry:
     plan = _PLANS[number % len(_PLANS)]
     reference = problem_of(name, True).definition.reference
     source = f"{reference}\n\nNUMBER = {number}\nPLAN = '{plan}'\n"
-    return Entry(".py", source, f"Plan {plan}", "pytorch")
+    return Entry(".py", source, f"Plan {plan}", "pytorch", fills=False)
 
 
 def _rms(problem: Problem, algorithm: str, changes: Point) -> Candidate:
@@ -168,7 +171,8 @@ def _rms_entries() -> list[Entry]:
             seen.add(key)
             suffix = Path(one.filename).suffix
             summary = f"{algorithm} {' '.join(changes.values())}"
-            found.append(Entry(suffix, one.source, summary, one.language, one.binding))
+            fills = one.destination_passing
+            found.append(Entry(suffix, one.source, summary, one.language, one.binding, fills))
     return found
 
 

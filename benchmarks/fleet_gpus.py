@@ -88,7 +88,7 @@ class Session:
     def agreement(self, until: float) -> None:
         """Judge identical candidates on every device."""
         kernels = [] if self.machine.on_cpu else self.asked.kernels or list(KERNELS)
-        rows = agreement(self.machine, self.place / "agreement", kernels=kernels, until=until)
+        rows = agreement(self.machine, self.asked.out / "agreement", kernels=kernels, until=until)
         self.write("agreement", rows)
         self.failed |= any("failed" in row for row in rows)
         judged = [row for row in rows if "verdict" in row]

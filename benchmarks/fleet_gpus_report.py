@@ -51,6 +51,10 @@ def read_rows(folders: Sequence[Path], name: str) -> list[Row]:
         if path.exists():
             told = json.loads(path.read_text(encoding="utf-8"))
             rows += told if isinstance(told, list) else [told]
+            continue
+        # A call that was cut off leaves what each device had said.
+        for own in sorted((folder / name).glob(f"{name}-*.jsonl")):
+            rows += [json.loads(line) for line in own.read_text(encoding="utf-8").splitlines()]
     return rows
 
 

@@ -148,6 +148,8 @@ def test_candidates_are_the_same_each_time_and_each_has_its_agent(tmp_path: Path
         assert all(seed.sources[0].content != one.source for one in chosen)
         folders = hand_out(chosen, 8, tmp_path / name)
         assert [len(list(folder.iterdir())) for folder in folders] == [3, 3, 3, 3, 2, 2, 2, 2]
+        for path in folders[0].iterdir():
+            assert path.read_text().splitlines()[0].endswith(" ---")
     with pytest.raises(ValueError, match="were asked for"):
         entries(MATRIX, False, 1000)
 
