@@ -35,6 +35,7 @@ from benchmarks.fleet_interference import Measured, interference
 from benchmarks.fleet_machine import Machine
 from benchmarks.fleet_throughput import throughput
 from kernelarc_mcp.cli.children import stopped_by_signals
+from kernelarc_mcp.host.verify import verify
 
 Row = dict[str, Any]
 WEIGHTS: Final = {"throughput": 4.0, "agreement": 1.2, "interference": 2.8, "beside": 2.0}
@@ -133,8 +134,12 @@ class Session:
         say(found["compared"])
 
     def pack(self) -> None:
-        """Put all campaigns, and the logs of what served them, into one archive."""
+        """Prove all campaigns, and put them and the logs of what served them into one archive."""
         campaigns = sorted(path.parent for path in self.place.rglob("campaign.db"))
+        proven = {campaign.name: verify(campaign) for campaign in campaigns}
+        self.failed |= any(proven.values())
+        if proven:
+            self.write(f"verify-{'-'.join(self.asked.parts)}", proven)
         logs = [path for path in self.place.rglob("*.log") if "cache" not in path.parts]
         target = self.asked.out / f"campaigns-{'-'.join(self.asked.parts)}.tar.gz"
         with tempfile.TemporaryDirectory() as at, tarfile.open(target, "w:gz") as archive:
@@ -145,7 +150,7 @@ class Session:
             for path in logs:
                 if not any(campaign in path.parents for campaign in campaigns):
                     archive.add(path, f"logs/{path.relative_to(self.place)}")
-        say({"campaigns": [one.name for one in campaigns], "bytes": target.stat().st_size})
+        say({"verify": proven, "bytes": target.stat().st_size})
 
 
 def say(what: Any) -> None:

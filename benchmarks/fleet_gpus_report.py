@@ -20,6 +20,7 @@ from benchmarks.fleet_interference import STATES, Measured
 from benchmarks.fleet_tables import (
     agreeing,
     agreement_table,
+    calibrations_table,
     kinds_table,
     runs_table,
     scaling_table,
@@ -40,6 +41,7 @@ from kernelarc_guard.devices import default_parameters
 
 Row = dict[str, Any]
 SEED: Final = 11
+FALSE_KEEPS: Final = "False KEEPs, neighbours idle and busy"
 NOT_MEASURED: Final = "**Not measured.**"
 
 
@@ -189,7 +191,7 @@ def document(
     besides: Sequence[Row],
     count: int,
 ) -> tuple[str, dict[str, list[Row]]]:
-    """Return the text, and the tables by their titles."""
+    """Return the text, and the tables by their titles; without virtual submissions that table is left out."""
     rng = np.random.default_rng(SEED)
     found = banks(bank)
     between, alike = agreeing(judged, between=True)
@@ -200,17 +202,20 @@ def document(
         "What each GPU did, in seconds": units_table(runs),
         "What GPUs were asked for": kinds_table(runs),
         "Verdicts of identical candidates": agreement_table(judged),
+        "Each GPU's own calibration with that record": calibrations_table(judged),
         "Noise and resolvable gain, neighbours idle and busy": noise_table(found),
-        "False KEEPs, neighbours idle and busy": false_table(found, rng, count),
+        FALSE_KEEPS: false_table(found, rng, count) if count else [],
         "What the neighbours did": state_table(bank),
         "Time to verdict: local guard and Ray": beside_table(besides),
     }
+    if not count:
+        del tables[FALSE_KEEPS]
     notes = {
         "Against linear": "*Of linear* is about *each GPU held* over *a verdict's device seconds*: what of it is "
         "waiting, and what is other or costlier work.",
         "Verdicts of identical candidates": f"Pairs of judgements of one candidate with the same verdict: {alike} of "
         f"{between} on two GPUs, {same} of {within} on one GPU. Intervals are 95 %, of the judgement with the most pairs.",
-        "False KEEPs, neighbours idle and busy": "Bounds are exact (Clopper-Pearson), one-sided 95 %; whole pairs are "
+        FALSE_KEEPS: "Bounds are exact (Clopper-Pearson), one-sided 95 %; whole pairs are "
         f"drawn with replacement, from {LEAST_PAIRS} pairs on.",
     }
     lines = ["# A fleet on the GPUs of one host", ""]
@@ -228,6 +233,9 @@ def document(
         why = row.get("left") or row.get("failed")
         if why:
             missing.append(f"agreement, GPU {row['device']}, {row.get('kernel', '')}: {why}")
+    for run in runs:
+        for agent, line in run.get("agents that failed", {}).items():
+            missing.append(f"{run['problem']}, {run['devices']} GPUs: {agent} ended: {line}")
     missing += left
     missing += [f"{title}: not measured" for title, rows in tables.items() if not rows]
     lines += ["## What was not reached", ""]
@@ -242,7 +250,9 @@ def main() -> None:
     )
     parser.add_argument("folders", type=Path, nargs="+", help="--out of the calls")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--submissions", type=int, default=10_000, help="virtual ones of each bank")
+    parser.add_argument(
+        "--submissions", type=int, default=10_000, help="virtual ones of each bank; 0: none"
+    )
     asked = parser.parse_args()
     left = [line for row in read_rows(asked.folders, "interference") for line in row["left"]]
     raw = {name: read_rows(asked.folders, name) for name in ("throughput", "agreement", "beside")}

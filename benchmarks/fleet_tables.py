@@ -127,6 +127,20 @@ def agreement_table(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
+def calibrations_table(rows: Sequence[Row]) -> list[Row]:
+    """Return each device's own noise with the same record; verdicts are by the first one's."""
+    return [
+        {
+            "kernel": row["kernel"],
+            "GPU": row["device"],
+            "sd of a pair %": round(row["sd"], 3),
+            "could prove %": "" if row["resolution"] is None else round(row["resolution"], 3),
+        }
+        for row in rows
+        if "sd" in row
+    ]
+
+
 def agreeing(rows: Sequence[Row], *, between: bool) -> tuple[int, int]:
     """Return how many pairs of judgements of one candidate there are, and how many have the same verdict.
 

@@ -5,6 +5,7 @@
 #
 # For throwaway machines without a network. Wheels are installed into that python's own environment,
 # because a guard is started with -I, which ignores PYTHONPATH, and its sandbox shows that environment.
+# With Ray's wheel among them (benchmarks/small_ray.py makes one of 24 MB) a fleet can be started.
 set -eu
 python=${PYTHON:-python3}
 root=$(CDPATH='' cd "$(dirname "$0")/.." && pwd)
@@ -21,3 +22,6 @@ command=$("$python" -c 'import os, sys; print(os.path.join(os.path.dirname(sys.e
 } > "$command"
 chmod +x "$command"
 "$command" version
+if ls "$1"/ray-*.whl > /dev/null 2>&1; then
+  "$python" -c 'import ray; print("ray", ray.__version__)'
+fi
