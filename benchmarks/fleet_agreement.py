@@ -221,6 +221,7 @@ def told(result: Result) -> Row:
         "reason": result.reason,
         "stage": result.stage,
         "pairs": len(values),
+        "values": [round(one, 4) for one in values],
         "ratio": None if ratio is None else round(ratio.ratio, 5),
         "lower": None if ratio is None else round(ratio.lower, 5),
         "upper": None if ratio is None else round(ratio.upper, 5),

@@ -214,7 +214,7 @@ def document(
         "Against linear": "*Of linear* is about *each GPU held* over *a verdict's device seconds*: what of it is "
         "waiting, and what is other or costlier work.",
         "Verdicts of identical candidates": f"Pairs of judgements of one candidate with the same verdict: {alike} of "
-        f"{between} on two GPUs, {same} of {within} on one GPU. Intervals are 95 %, of the judgement with the most pairs.",
+        f"{between} on two GPUs, {same} of {within} on one GPU. Intervals are 95 %, over the pairs of all rounds.",
         FALSE_KEEPS: "Bounds are exact (Clopper-Pearson), one-sided 95 %; whole pairs are "
         f"drawn with replacement, from {LEAST_PAIRS} pairs on.",
     }

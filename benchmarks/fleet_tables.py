@@ -1,11 +1,13 @@
 """Tables of what a fleet of one host was measured to do: throughput, scaling, agreement. Pure."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any, Final
 
 from benchmarks.fleet_account import MEASURING, PARTS, scaling
+from kernelarc_guard.ratios import ratio_of
 
 Row = dict[str, Any]
 GOAL: Final = 0.9
@@ -169,12 +171,12 @@ def _by_case(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 
 
 def _ratio(rows: Sequence[Row]) -> str:
-    """Return the ratio of the judgement with the most pairs, with its interval."""
-    told = [row for row in rows if row["ratio"] is not None]
-    if not told:
-        return ""
-    best = max(told, key=lambda row: int(row["pairs"]))
-    return f"{best['ratio']:.3f} ({best['lower']:.3f} to {best['upper']:.3f})"
+    """Return the ratio over the pairs of all rounds, with its interval where there are several."""
+    values = [value for row in rows for value in row["values"]]
+    if len(values) < 2:
+        return f"{math.exp(values[0] / 100):.3f}" if values else ""
+    found = ratio_of(values)
+    return f"{found.ratio:.3f} ({found.lower:.3f} to {found.upper:.3f})"
 
 
 def _percent(share: float | None) -> str:

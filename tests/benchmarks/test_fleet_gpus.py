@@ -72,10 +72,7 @@ def judged(device: int, verdict: str, repeat: int = 0, case: str = "equal") -> R
         "repeat": repeat,
         "verdict": verdict,
         "reason": "why",
-        "pairs": 8,
-        "ratio": 1.0,
-        "lower": 0.9,
-        "upper": 1.1,
+        "values": [9.0, 11.0],
     }
 
 
@@ -119,7 +116,9 @@ def test_agreement_counts_pairs_of_judgements_between_devices_and_on_one() -> No
     equal, faster = agreement_table(rows)
     assert equal["GPU 0"] == "1 ACCEPT why, 1 REVERT why"
     assert equal["between GPUs"] == "2 of 4 alike"
-    assert (faster["between GPUs"], faster["ratio on GPU 0"]) == ("", "1.000 (0.900 to 1.100)")
+    assert (faster["between GPUs"], faster["ratio on GPU 0"]) == ("", "1.105 (0.973 to 1.255)")
+    (single,) = agreement_table([judged(0, "REVERT") | {"values": [-20.0]}])
+    assert single["ratio on GPU 0"] == "0.819"
 
 
 def test_ray_is_compared_on_candidates_that_both_judged_alike() -> None:
