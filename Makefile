@@ -28,7 +28,7 @@ check: $(VENV)/.dev
 # Servers and guards are started hundreds of times: what they import is compiled once.
 tests: $(VENV)/.dev
 	@$(BIN)/python -m compileall -q kernelarc_mcp guard memory clients
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 40
 
 conformance: $(VENV)/.dev $(NODE)/.installed
 	$(BIN)/python -m benchmarks.conformance.run --node $(NODE)
