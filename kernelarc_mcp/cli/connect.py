@@ -94,9 +94,12 @@ def connect(
     for note in form.notes:
         err.print(note, markup=False)
     err.print(f"First prompt for the agent: {PROMPT}", markup=False)
+    tried = check is not False and (bool(token) or not isinstance(door, HttpDoor))
+    if isinstance(door, HttpDoor) and not tried and not url and door.doubt:
+        err.print(door.doubt, markup=False)
     if check is False:
         return
-    if isinstance(door, HttpDoor) and not token:
+    if not tried:
         err.print(
             f"Not tried: {TOKEN_VARIABLE} is not set. `new` printed a token for each agent and "
             f"`kernelarc-mcp agent add {folder} NAME` makes another (for a new agent with --attempts N, "

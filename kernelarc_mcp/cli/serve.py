@@ -16,7 +16,7 @@ from kernelarc_mcp.cli.options import (
     guard_python,
 )
 from kernelarc_mcp.cli.serve_together import left_behind, serve_together
-from kernelarc_mcp.connecting.address import forget
+from kernelarc_mcp.connecting.address import remember, stopped
 from kernelarc_mcp.executors import LOCAL, ExecutorError, make_executor
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.launch import agent_from_environment
@@ -154,11 +154,16 @@ def serve(
         anyio.run(serve_stdio, server)
         return
 
+    served_at = ""
+
     def listening(url: str) -> None:
-        forget(folder)
+        nonlocal served_at
+        served_at = url
+        remember(folder, url)
         err.print(f"Serving {folder} at {url}", markup=False)
 
     def stopping() -> None:
+        stopped(folder, served_at)
         err.print(left_behind([host]), markup=False)
 
     async def run() -> None:

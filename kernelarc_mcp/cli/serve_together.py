@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import anyio
 
 from kernelarc_mcp.cli.console import UserError, err
-from kernelarc_mcp.connecting.address import remember
+from kernelarc_mcp.connecting.address import remember, stopped
 from kernelarc_mcp.executors import ExecutorError, make_executor
 from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.host import Host
@@ -22,8 +22,6 @@ from kernelarc_mcp.web.names import Names
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
-"""Addresses that mean all of a machine's -> one that its own clients can name."""
 BUSY_SECONDS: Final = 3.0
 """How long a campaign waits for another process that writes to it: all others wait meanwhile."""
 
@@ -45,7 +43,8 @@ def serve_together(
     """
     places = places_of(folders)
     called = ", ".join(place.name for place in places)
-    err.print(f"Starting the server of {len(places)} campaigns: {called}", markup=False)
+    count = "1 campaign" if len(places) == 1 else f"{len(places)} campaigns"
+    err.print(f"Starting the server of {count}: {called}", markup=False)
     found = {place: _opened(place) for place in places}
     hosts = [one for one in found.values() if isinstance(one, Host)]
     if not hosts:
@@ -71,16 +70,21 @@ def serve_together(
         judging = make_executor(executor, named, host.folder, python)
         return build_server(host, guard_python=python, executor=judging, log_level=level)
 
+    at: dict[Place, str] = {}
+
     def listening(url: str) -> None:
         for place, one in found.items():
             if isinstance(one, Host):
-                err.print(f"Serving {place.folder} at {url}{place.path}/mcp", markup=False)
-                remember(place.folder, f"{_reached(url)}{place.path}/mcp")
+                at[place] = f"{url}{place.path}/mcp"
+                err.print(f"Serving {place.folder} at {at[place]}", markup=False)
+                remember(place.folder, at[place])
             else:
                 err.print(f"Not serving {place.folder}, but trying again: {one}", markup=False)
         err.print(f"Overview of them at {url}/", markup=False)
 
     def stopping() -> None:
+        for place, address in at.items():
+            stopped(place.folder, address)
         err.print(left_behind(hosts), markup=False)
 
     openings = [Opening(place, one, partial(_open, place), build) for place, one in found.items()]
@@ -105,7 +109,8 @@ def left_behind(hosts: Sequence[Host]) -> str:
         # Of a campaign that cannot be read any more nothing is known.
         with suppress(HostError), host.campaign.journal.reading() as state:
             queued += len(state.unsettled)
-    waiting = f"{queued} submissions stay queued" if queued else "nothing is queued"
+    stay = "1 submission stays" if queued == 1 else f"{queued} submissions stay"
+    waiting = f"{stay} queued" if queued else "nothing is queued"
     return f"Stopping: {waiting}; tickets stay valid, and the same command goes on"
 
 
@@ -121,9 +126,3 @@ def _opened(place: Place) -> Host | str:
         return _open(place)
     except (HostError, sqlite3.Error, OSError) as error:
         return str(error)
-
-
-def _reached(url: str) -> str:
-    for anywhere, here in _ANYWHERE.items():
-        url = url.replace(f"//{anywhere}:", f"//{here}:")
-    return url

@@ -13,7 +13,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from kernelarc_mcp.connecting.door import DEFAULT_URL, PATH, Door, StdioDoor
+from kernelarc_mcp.connecting.door import PATH, Door, HttpDoor, StdioDoor
 from kernelarc_mcp.connecting.forms import Era
 from kernelarc_mcp.several.places import BELOW
 
@@ -95,20 +95,18 @@ async def _client(door: Door, token: str, era: Era, errors: TextIO) -> AsyncIter
         return
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=_SECONDS) as http:
-        await _knock(http, door.url)
+        await _knock(http, door)
         async with Client(streamable_http_client(door.url, http_client=http), mode=era) as client:
             yield client
 
 
-async def _knock(http: httpx2.AsyncClient, url: str) -> None:
+async def _knock(http: httpx2.AsyncClient, door: HttpDoor) -> None:
     """Refuse in our own words what the SDK would report as a broken stream."""
+    url = door.url
     try:
         status = (await http.post(url)).status_code
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise CannotConnect(
-            f"nobody answers at {url} ({error}); start the server with `kernelarc-mcp serve DIR "
-            f"--http PORT`, and give its address with --url where it is not {DEFAULT_URL}"
-        ) from error
+        raise CannotConnect(f"nobody answers at {url} ({error}); {door.start}") from error
     if status == 401:
         raise CannotConnect(f"the server at {url} knows no such token; it serves another campaign?")
     if status == 404:

@@ -13,6 +13,7 @@ from command_line import Run
 from server_campaigns import Place
 from server_process import http_server
 
+from kernelarc_mcp.connecting.address import remember, remembered, stopped
 from kernelarc_mcp.connecting.changes import CannotChange, JsonEntry, TomlTable
 from kernelarc_mcp.connecting.door import Door, HttpDoor, StdioDoor, http_door, stdio_door
 from kernelarc_mcp.connecting.files import printed, written
@@ -322,6 +323,34 @@ def test_over_http_the_address_is_tried_and_the_token_is_written_nowhere(
         assert path.is_dir() or place.tokens["ada"] not in path.read_text()
 
 
+def test_connect_finds_a_campaign_wherever_it_is_served_and_says_when_it_no_longer_is(
+    run: Run, place: Place, silent_guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = ("connect", str(place.folder), "--client", "json", "--http")
+    monkeypatch.delenv("KERNELARC_TOKEN", raising=False)
+    status, _, err = run(*base)
+    assert status == 0 and "No server of this campaign has noted the address" in err, err
+    with http_server(place.folder, silent_guard) as (_, url):
+        monkeypatch.setenv("KERNELARC_TOKEN", place.tokens["ada"])
+        status, out, err = run(*base)
+        assert status == 0 and "get_brief: ada on doubling" in err, err
+        assert json.loads(out)["mcpServers"]["kernelarc"]["url"] == url
+    again = f"serve {place.folder} --http {url.removeprefix('http://').removesuffix('/mcp')}`"
+    status, _, err = run(*base)
+    assert status == 1 and "it was last served there: start it again with" in err, err
+    assert again in err
+    monkeypatch.delenv("KERNELARC_TOKEN")
+    status, _, err = run(*base)
+    assert status == 0 and f"The server at {url} has stopped" in err and again in err
+    # One that was killed has said nothing; the address is still the best there is.
+    remember(place.folder, "http://0.0.0.0:9/mcp")
+    status, out, err = run(*base)
+    assert status == 0 and "http://127.0.0.1:9/mcp" in out and "stopped" not in err
+    stopped(place.folder, "http://127.0.0.1:8/mcp")
+    noted = remembered(place.folder)
+    assert noted is not None and not noted.stopped, "another server's note"
+
+
 def test_two_campaigns_never_share_an_input_of_vs_code(place: Place, tmp_path: Path) -> None:
     doors = [
         http_door("http://127.0.0.1:1", folder, "rms", agent)
@@ -365,7 +394,7 @@ def test_a_connection_that_does_not_work_is_explained(
     assert run(*base, "--url", served, "--check")[0] == 1, "nothing was tried, and it was asked for"
     monkeypatch.setenv("KERNELARC_TOKEN", place.tokens["bob"])
     for url, said in (
-        ("http://127.0.0.1:9/mcp", "nobody answers"),
+        ("http://127.0.0.1:9/mcp", f"serve {folder} --http 127.0.0.1:9`, or give its address"),
         (served.replace("/mcp", "/elsewhere"), "its path is /mcp"),
     ):
         status, _, err = run(*base, "--url", url)
