@@ -3,6 +3,7 @@
 KERNELARC_TOKEN=... python minimal.py http://127.0.0.1:8765/mcp kernel.cpp
 """
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,13 @@ import anyio
 import httpx2
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
+
+AWAY, PAUSE = 60, 2  # how often a server that went away is looked for, and after how many seconds
+KNOWN = {
+    401: "the server knows no such token",
+    404: "no server; its path is /mcp, or /c/NAME/mcp on a server of several campaigns",
+    405: "no MCP server; its path is /mcp",
+}
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -25,22 +33,29 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 async def main(url: str, name: str, source: str, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
-        status = (await http.post(url)).status_code
-        if status in (401, 404):
-            paths = "its path is /mcp, or /c/NAME/mcp on a server of several campaigns"
-            known = {401: "the server knows no such token", 404: f"no server; {paths}"}
-            raise ValueError(known[status])
-        async with Client(streamable_http_client(url, http_client=http)) as client:
-            await submit(client, name, source)
+        if (status := (await http.post(url)).status_code) in KNOWN:
+            raise ValueError(KNOWN[status])
+        for left in reversed(range(AWAY)):
+            try:
+                async with Client(streamable_http_client(url, http_client=http)) as client:
+                    await submit(client, name, source)
+                return
+            except* (httpx2.HTTPError, MCPError, OSError) as lost:
+                if not left:
+                    raise
+                print(f"the server went away ({first(lost)}); trying again", flush=True)
+            await anyio.sleep(PAUSE)
 
 
 async def submit(client: Client, name: str, source: str) -> None:
     brief = await call(client, "get_brief")
     print(f"{brief['problem']} on {brief['device']}: {brief['next_step']}", flush=True)
     print(f"submitting {name}, and waiting for the verdict", flush=True)
-    fills = not name.endswith(".py")
-    sent = {"source": source, "filename": name, "destination_passing": fills}
-    view = await call(client, "submit_candidate", **sent, summary=f"{name} as it is")
+    # What was sent under this id before is found again: nothing is charged or judged twice.
+    once = hashlib.sha256(f"{name}\n{source}".encode()).hexdigest()[:32]
+    sent = {"source": source, "filename": name, "destination_passing": not name.endswith(".py")}
+    told = {"summary": f"{name} as it is", "request_id": once}
+    view = await call(client, "submit_candidate", **sent, **told)
     while view["state"] != "done":
         print(f"{view['ticket']} {view['state']}: {view['message']}", flush=True)
         view = await call(client, "wait_submission", ticket=view["ticket"])

@@ -14,10 +14,12 @@ COMMAND = [sys.executable, "-m", "kernelarc_mcp"]
 
 
 @contextmanager
-def http_server(folder: Path, guard: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Yield a server process and its URL; it is ended on leaving."""
+def http_server(
+    folder: Path, guard: str, *, port: int = 0
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Yield a server process and its URL, on a free port without one; it is ended on leaving."""
     process = subprocess.Popen(
-        [*COMMAND, "serve", str(folder), "--http", "127.0.0.1:0", "--guard-python", guard],
+        [*COMMAND, "serve", str(folder), "--http", f"127.0.0.1:{port}", "--guard-python", guard],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

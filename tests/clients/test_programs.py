@@ -7,10 +7,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from client_processes import end, start
-from host_places import make_campaign, scripted_guard
+from host_places import make_campaign, opened, scripted_guard, silent_guard
+from http_door import until
 from server_process import http_server
 from tuning.connection import HANDED_ON, server_environment
 
@@ -128,6 +130,38 @@ def test_the_minimal_client_sends_either_binding_of_cpp(shared: Running, tmp_pat
         host.close()
         assert proposal.binding == binding
         assert proposal.destination_passing
+
+
+def submitted(folder: Path) -> bool:
+    with opened(folder) as host, host.campaign.journal.reading() as state:
+        return bool(state.unsettled)
+
+
+def test_the_minimal_client_follows_its_submission_over_ends_of_the_server(tmp_path: Path) -> None:
+    folder, kernel = tmp_path / "campaign", tmp_path / "kernel.py"
+    kernel.write_text("PLAN = 'broken'\n\n\ndef run(x, y):\n    return x\n")
+    token = dict(make_campaign(folder))["ada"]
+    silent, port = silent_guard(tmp_path), 0
+    arguments: tuple[str, ...] = ()
+    client = None
+    for ends in (subprocess.Popen.kill, subprocess.Popen.terminate):
+        with http_server(folder, silent, port=port) as (server, url):
+            port, arguments = urlsplit(url).port or 0, ("minimal.py", url, str(kernel))
+            client = client or start(*arguments, KERNELARC_TOKEN=token)
+            assert client.stdout is not None
+            while not client.stdout.readline().startswith("submitting"):
+                assert client.poll() is None
+            until(lambda: submitted(folder), "it is in the ledger")
+            ends(server)
+            while not client.stdout.readline().startswith("the server went away"):
+                assert client.poll() is None
+    assert client is not None
+    with http_server(folder, scripted_guard(tmp_path), port=port):
+        for process in (client, start(*arguments, KERNELARC_TOKEN=token)):
+            status, out, errors = end(process)
+            assert status == 0 and "REJECT build_failed" in out, out + errors
+    with opened(folder) as host:
+        assert host.board("ada").attempts_used == 1
 
 
 def test_what_a_user_does_wrong_with_the_minimal_client_is_one_line(
