@@ -1,6 +1,7 @@
 """Who judges a campaign, as `serve --executor` says it: a guard of this machine, or a fleet."""
 
 import re
+import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,6 +53,11 @@ def make_executor(
         raise ExecutorError(str(error)) from error
     if find_spec("ray") is None:
         raise ExecutorError(f"{text} needs Ray: pip install 'kernelarc-mcp[ray]'")
+    try:
+        socket.getaddrinfo(host, port)
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ExecutorError(f"{text}: no address can be found for {host!r}: {why}") from error
     command = [sys.executable, "-I", "-m", "kernelarc_mcp.fleet.standin"]
     command += ["--address", f"{host}:{port}", "--campaign", settings.name]
     command += ["--kind", "cuda" if settings.device.startswith("cuda") else "cpu"]

@@ -13,6 +13,7 @@ from typing import Any, Final
 from concurrent_log_handler import ConcurrentRotatingFileHandler
 
 from kernelarc_mcp.host.journal import VERDICTS
+from kernelarc_mcp.host.telling import NOTABLE
 
 FOLDER: Final = "logs"
 SERVER: Final = "server.log"
@@ -67,6 +68,13 @@ class _Only(logging.Filter):
         return ABOUT.get() == self._campaign
 
 
+class _Matters(logging.Filter):
+    """Lets pass what a person at a terminal should see though nobody asked for more."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or NOTABLE.items() <= vars(record).items()
+
+
 class _Naming(logging.Filter):
     """Puts the campaign before the message where there are several."""
 
@@ -95,7 +103,9 @@ def log_to_stderr(*, verbose: bool) -> None:
     root = logging.getLogger()
     stderr = logging.StreamHandler(sys.stderr)
     stderr.setFormatter(_PlainLines("%(asctime)s %(levelname)s %(name)s: %(about)s%(message)s"))
-    stderr.setLevel(logging.INFO if verbose else logging.WARNING)
+    stderr.setLevel(logging.INFO)
+    if not verbose:
+        stderr.addFilter(_Matters())
     stderr.addFilter(_Naming())
     root.addHandler(stderr)
     root.setLevel(logging.INFO if verbose else logging.WARNING)

@@ -4,7 +4,8 @@ Light; imported by the server and by the stand-in. One JSON text a line, both wa
 
 * to the stand-in: the guard's requests and inquiries as they are, any number in flight, `Prepare`, which is
   never answered, `OnModel`, and `Cancel`;
-* from it: the guard's answers as they are, told apart by their `id`, and unasked `Capacity` and `Placed`.
+* from it: the guard's answers as they are, told apart by their `id`, and unasked `Capacity`, `Placed` and
+  `Hindrance`.
 
 An id is used once in the life of a stand-in: `SUBJECT-screen.N`, `SUBJECT-confirm.N` and others, N
 counting all requests (`subject` says what one is about). A confirmation is placed on another device than
@@ -44,12 +45,19 @@ class FleetDevice(Model):
 
 
 class Capacity(Model):
-    """All devices there are; said first of all, and again whenever one comes, goes or changes."""
+    """All devices there are; said once the cluster has told them, and whenever one comes, goes or changes."""
 
     event: Literal["capacity"] = "capacity"
     devices: list[FleetDevice]
     builders: list[FleetDevice] = []
     """Slots of hosts that only build."""
+
+
+class Hindrance(Model):
+    """Why the cluster tells of no devices: it is waited for, or, as the last word, the stand-in gives up."""
+
+    event: Literal["hindrance"] = "hindrance"
+    why: str
 
 
 class Placed(Model):
@@ -82,7 +90,9 @@ class OnModel(Model):
 
 ToFleet = Annotated[Question | Prepare | OnModel | Cancel, Field(discriminator="op")]
 TO_FLEET: TypeAdapter[ToFleet] = TypeAdapter(ToFleet)
-FromFleet = Annotated[Answer | Counted | Profiled | Capacity | Placed, Field(discriminator="event")]
+FromFleet = Annotated[
+    Answer | Counted | Profiled | Capacity | Placed | Hindrance, Field(discriminator="event")
+]
 FROM_FLEET: TypeAdapter[FromFleet] = TypeAdapter(FromFleet)
 
 

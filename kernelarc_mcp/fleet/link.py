@@ -48,6 +48,11 @@ class Address:
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
+    @property
+    def silent(self) -> str:
+        """Return the words for a head that nobody hears of."""
+        return f"the Ray head at {self} does not answer"
+
     async def answers(self) -> bool:
         """Say whether somebody listens there."""
         try:
@@ -64,7 +69,7 @@ class Address:
         while not await self.answers():
             waiting()
             if time.monotonic() >= until:
-                raise ClusterLost(f"the Ray head at {self} does not answer")
+                raise ClusterLost(self.silent)
             await asyncio.sleep(_AGAIN_SECONDS)
 
 

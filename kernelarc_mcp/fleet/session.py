@@ -44,10 +44,6 @@ class Session:
         self._seen: tuple[Seen, ...] = ()
         self._told: Capacity | None = None
 
-    def tell_none(self) -> None:
-        """Say that there are no devices yet."""
-        self._tell(Capacity(devices=[]))
-
     def learn(self, toolchain: Mapping[str, str]) -> None:
         """Ask from now on for what the campaign was calibrated with."""
         if toolchain and toolchain != self._needs.toolchain:

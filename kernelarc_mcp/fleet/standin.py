@@ -1,7 +1,8 @@
 """The stand-in: ``python -I -m kernelarc_mcp.fleet.standin``, the guard's wire in and out, Ray behind it.
 
-What it reads and writes is in `kernelarc_guard.fleet_wire`. It ends with status 3 and a line on stderr
-when the cluster is lost, and with 0 when its stdin closes; what it has running then is ended.
+What it reads and writes is in `kernelarc_guard.fleet_wire`. When the cluster is lost it says why, on
+the wire and on stderr, and ends with status 3. It ends with 0 when its stdin closes; what it has
+running then is ended.
 """
 
 import argparse
@@ -11,11 +12,12 @@ import logging
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import IO, Final, NoReturn
 
 from pydantic import ValidationError
 
-from kernelarc_guard.fleet_wire import TO_FLEET, Cancel, OnModel
+from kernelarc_guard.fleet_wire import TO_FLEET, Cancel, Hindrance, OnModel
 from kernelarc_guard.model import Model
 from kernelarc_guard.prepare import Prepare
 from kernelarc_guard.protocol import Refusal
@@ -114,13 +116,20 @@ def _id_of(line: bytes) -> str:
         return "?"
 
 
-def _read(lines: "asyncio.Queue[bytes]", loop: asyncio.AbstractEventLoop) -> None:
+class _NobodyAsks(Exception):
+    """Stdin closed before the head answered."""
+
+
+def _read(
+    lines: "asyncio.Queue[bytes]", loop: asyncio.AbstractEventLoop, closed: threading.Event
+) -> None:
     """Hand over what is read; an empty line at the end."""
     source = sys.stdin.buffer
     while line := source.readline(MAX_LINE + 1):
         loop.call_soon_threadsafe(lines.put_nowait, line)
         while len(line) > MAX_LINE and not line.endswith(b"\n"):
             line = source.readline(MAX_LINE + 1)
+    closed.set()
     loop.call_soon_threadsafe(lines.put_nowait, b"")
 
 
@@ -130,8 +139,24 @@ async def _main(options: argparse.Namespace, voice: Voice) -> None:
     session = Session(
         link, voice.say, campaign=options.campaign, kind=options.kind, model=options.model
     )
-    session.tell_none()
-    await address.wait(JOIN_SECONDS)
+    lines: asyncio.Queue[bytes] = asyncio.Queue()
+    closed = threading.Event()
+    reading = lines, asyncio.get_running_loop(), closed
+    threading.Thread(target=_read, args=reading, daemon=True).start()
+    told = False
+
+    def waiting() -> None:
+        nonlocal told
+        if closed.is_set():
+            raise _NobodyAsks
+        if not told:
+            voice.say(Hindrance(why=address.silent))
+        told = True
+
+    try:
+        await address.wait(JOIN_SECONDS, waiting)
+    except _NobodyAsks:
+        return
     # A driver needs a node of its own host; one without devices does.
     outside = not is_here(address.host) and not has_node()
     node = Node(NodeOptions(address=str(address))) if outside else None
@@ -140,9 +165,6 @@ async def _main(options: argparse.Namespace, voice: Voice) -> None:
             # In this thread, with which it ends; nobody waits for anything yet.
             node.start()
         await link.connect()
-        lines: asyncio.Queue[bytes] = asyncio.Queue()
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=_read, args=(lines, loop), daemon=True).start()
         await session.enter()
         await StandIn(session, voice).serve(lines)
         await session.leave()
@@ -178,6 +200,8 @@ def main() -> None:
         if lost is None:
             raise
         print(f"stand-in: {lost}", file=sys.stderr)
+        with suppress(OSError):
+            voice.say(Hindrance(why=str(lost)))
         _leave(LOST)
     _leave(0)
 

@@ -108,7 +108,7 @@ class DutyWork:
                 if failures >= CALIBRATION_TRIES and self._duties.drop_calibration(why):
                     self._teller.all_is_well()
                     return
-                said = f"Nothing is judged, a calibration failed: the guard {error}."
+                said = f"Nothing is judged, a calibration failed: {error.words}."
                 self._teller.note(said)
                 await anyio.sleep(self._retry)
             else:
@@ -176,6 +176,6 @@ class DutyWork:
                 return result, result.detail
 
     async def _rest(self, error: DeviceLost) -> None:
-        self._teller.note(f"A measurement of the dispatcher's own is repeated: the guard {error}.")
+        self._teller.note(f"A measurement of the dispatcher's own is repeated: {error.words}.")
         await anyio.sleep(self._retry)
         self._teller.all_is_well()

@@ -4,6 +4,7 @@ The wire is `kernelarc_guard.fleet_wire`.
 """
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from kernelarc_guard.fleet_wire import (
     Capacity,
     FleetDevice,
     FromFleet,
+    Hindrance,
     OnModel,
     Placed,
 )
@@ -49,6 +51,7 @@ class _StandIn:
 
     def __init__(self, process: Process) -> None:
         self.process = process
+        self.since = time.monotonic()
         self.asked: dict[str, Told] = {}
         """Id -> whom its answers are for."""
         self.outbox, self.sent = anyio.create_memory_object_stream[bytes](math.inf)
@@ -69,15 +72,18 @@ class FleetClient:
         *,
         model: str = "",
         grace: float = 10.0,
+        usual: float = 10.0,
     ) -> None:
         """Start `command` when it is first needed; only devices of `model` are lanes.
 
-        Without one there must be one model only. The stand-in's messages go to `log`.
+        Without one there must be one model only. The stand-in's messages go to `log`. That it is silent
+        for `usual` seconds after its start is no trouble yet.
         """
         self._command = list(command)
         self._log = log
         self._model = model
         self._grace = grace
+        self._usual = usual
         self._group: TaskGroup | None = None
         self._standin: _StandIn | None = None
         self._lost = ""
@@ -86,6 +92,8 @@ class FleetClient:
         self._count = 0
         self._told = False
         """The stand-in has said which devices there are."""
+        self._hindrance = ""
+        """Why it has not, as it or the one before it said."""
         self.devices: list[FleetDevice] = []
         """As the stand-in told them last."""
         self.builders: list[FleetDevice] = []
@@ -108,7 +116,7 @@ class FleetClient:
         # Without what ended the block: a group would wrap it.
         await group.__aexit__(None, None, None)
         # Ended here, not lost: whoever enters again is told of no loss.
-        self._lost = ""
+        self._lost = self._hindrance = ""
 
     @property
     def pid(self) -> int | None:
@@ -130,15 +138,18 @@ class FleetClient:
         """Return why devices are no lanes; empty where all are."""
         if not self._model and len(models := self._models()) > 1:
             return f"the fleet has devices of {' and '.join(models)}: the campaign must name one"
-        if self._standin is not None and not self.devices:
-            return "the fleet has no devices" if self._told else "the fleet did not answer yet"
+        if not self._told:
+            return self._hindrance or ("the fleet did not answer yet" if self._is_late else "")
+        if not self.devices:
+            return "the fleet has no devices"
         why = [
             f"{one.name} on {one.host} is {one.state}: {one.why}"
             for one in self.devices
             if one.state not in _AT_WORK
         ]
         if self._model and self._model not in (models := self._models()):
-            why.insert(0, f"the fleet has no {self._model}, but {', '.join(models) or 'nothing'}")
+            others = f", but {', '.join(models)}" if models else " at work"
+            why.insert(0, f"the fleet has no {self._model}{others}")
         return "; ".join(why)
 
     @property
@@ -153,6 +164,11 @@ class FleetClient:
             if one.state not in _AT_WORK
         )
         return "; ".join([told, *why]) + "."
+
+    @property
+    def _is_late(self) -> bool:
+        since = math.inf if self._standin is None else self._standin.since
+        return time.monotonic() - since > self._usual
 
     def _models(self) -> list[str]:
         return sorted({one.model for one in self.devices if one.state in _AT_WORK})
@@ -288,7 +304,8 @@ class FleetClient:
                 group.cancel_scope.cancel()
         finally:
             self._standin, self.devices, self.builders, self._told = None, [], [], False
-            self._lost = f"lost the fleet's stand-in: {why}"
+            self._lost = self._hindrance or f"the fleet's stand-in is lost: {why}"
+            self._hindrance = self._lost
             for told in standin.asked.values():
                 told.send_nowait(DeviceLost(self._lost))
             self._tell_change()
@@ -313,7 +330,10 @@ class FleetClient:
                 return f"its pipe broke: {error}"
             if isinstance(said, Capacity):
                 self.devices, self.builders, self._told = said.devices, said.builders, True
+                self._hindrance = ""
                 self._tell_change()
+            elif isinstance(said, Hindrance):
+                self._hindrance = said.why
             elif said.id in standin.asked:
                 standin.asked[said.id].send_nowait(said)
             elif not self._was_asked(said.id):
@@ -360,7 +380,7 @@ async def _answer(
                         scope.deadline = anyio.current_time() + deadline
                     if on_progress is not None:
                         on_progress(said)
-                case Capacity():
+                case Capacity() | Hindrance():
                     pass
                 case _:
                     return said

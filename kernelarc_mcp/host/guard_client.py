@@ -38,6 +38,11 @@ OnProgress = Callable[[Progress], None]
 class GuardError(Exception):
     """Base of what can go wrong with the guard itself; never the candidate's fault alone."""
 
+    @property
+    def words(self) -> str:
+        """Return what happened, to be read within a sentence."""
+        return f"the guard {self}"
+
 
 class GuardDied(GuardError):
     """The guard's process ended, hung past its deadline or did not keep to the protocol."""
@@ -49,6 +54,11 @@ class GuardNotStarted(GuardDied):
 
 class DeviceLost(GuardError):
     """The machine, or the way to it, went away while a guard was at work: nothing about a candidate."""
+
+    @property
+    def words(self) -> str:
+        """Return what went away: that is no guard's doing."""
+        return str(self)
 
 
 class GuardRefused(GuardError):

@@ -21,7 +21,7 @@ from kernelarc_mcp.host.judging import Described, Executor
 from kernelarc_mcp.host.lane import Lane
 from kernelarc_mcp.host.profile_work import ProfileWork
 from kernelarc_mcp.host.storage import short_of_room
-from kernelarc_mcp.host.telling import Teller
+from kernelarc_mcp.host.telling import NOTABLE, Teller
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -65,6 +65,8 @@ class Lanes:
         """The last thing that began was a profile: the next submission comes before the next one."""
         self._trouble = ""
         """Why nothing can begin, as last said."""
+        self._laneless = False
+        """It is that there are no lanes."""
         self._woken = anyio.Event()
 
     async def run(self, *, until_idle: bool) -> None:
@@ -88,11 +90,15 @@ class Lanes:
 
     def _begin(self, group: TaskGroup) -> None:
         """Begin what can begin on the free lanes."""
+        if self._lanes == 0 and (why := self._executor.trouble):
+            self._say_no_lanes(why)
+        elif self._lanes and self._laneless:
+            # Before anything begins: a duty has notes of its own.
+            self._laneless = False
+            self._say_no_trouble()
         while self._busy < self._lanes and (work := self._next()) is not None:
             self._busy += 1
             group.start_soon(self._do, work)
-        if self._lanes == 0 and (why := self._executor.trouble):
-            self._say_trouble(f"{why}.")
 
     def _next(self) -> Work | None:
         """Return what comes next, or None where nothing can begin now; a claim is written by it."""
@@ -143,9 +149,13 @@ class Lanes:
                 self._lanes = await self._executor.wait_lanes(self._lanes)
             except GuardError as error:
                 self._lanes = 0
-                self._say_trouble(f"the guard {error}.")
+                self._say_no_lanes(error.words)
                 await anyio.sleep(self._retry)
             self._woken.set()
+
+    def _say_no_lanes(self, why: str) -> None:
+        self._laneless = True
+        self._say_trouble(f"{why}.")
 
     def _say_trouble(self, why: str) -> None:
         """Say why nothing begins, where that can still be said: the disk may be full."""
@@ -157,6 +167,7 @@ class Lanes:
     def _say_no_trouble(self) -> None:
         if self._trouble:
             self._trouble = ""
+            _LOG.info("that is over: submissions are judged", extra=NOTABLE)
             self._teller.all_is_well()
 
 

@@ -54,7 +54,7 @@ class ProfileWork:
             answer = found if isinstance(found, Profiled) else None
         except DeviceLost as error:
             # It stays due, and costs its agent neither a try nor time.
-            teller.note(f"A profile of {plan.ticket} is made again: the guard {error}.")
+            teller.note(f"A profile of {plan.ticket} is made again: {error.words}.")
             await anyio.sleep(self._retry)
             teller.all_is_well()
             return

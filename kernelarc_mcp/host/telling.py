@@ -12,6 +12,8 @@ from kernelarc_mcp.host.guard_client import WAITING, OnProgress
 from kernelarc_mcp.host.judgement import Judge
 
 _LOG: Final = logging.getLogger(__name__)
+NOTABLE: Final = {"notable": True}
+"""Of a log's record: no warning, but stderr is told it all the same."""
 _PROGRESS_SECONDS: Final = 0.2
 """Signs of life are written no more often than this, for each costs a write to disk."""
 _NOTE_SECONDS: Final = 1.0
@@ -50,7 +52,7 @@ class Teller:
         if words != self._fleet:
             self._fleet = words
             if words:
-                _LOG.info("%s", words)
+                _LOG.info("%s", words, extra=NOTABLE)
             with suppress(StorageFault):
                 self._judge.fleet(words)
 

@@ -1,5 +1,6 @@
 """The server imports neither Ray nor what stands between it and Ray; commands say what is missing."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -36,16 +37,25 @@ def test_an_executor_is_named_in_one_word_and_anything_else_is_refused(
     monkeypatch.setattr("kernelarc_mcp.executors.find_spec", lambda name: object())
     local = make_executor("local", SETTINGS, tmp_path, sys.executable)
     assert isinstance(local, LocalExecutor)
-    far = make_executor("ray://far:7000/lab", SETTINGS, tmp_path, sys.executable)
+    far = make_executor("ray://127.0.0.2:7000/lab", SETTINGS, tmp_path, sys.executable)
     assert isinstance(far, FleetClient)
     command = " ".join(far._command)
-    assert "--address far:7000 --campaign c --kind cpu --model NVIDIA H200" in command
+    assert "--address 127.0.0.2:7000 --campaign c --kind cpu --model NVIDIA H200" in command
     assert command.endswith("--namespace lab")
     with pytest.raises(ExecutorError, match="expected local, ray"):
         make_executor("slurm", SETTINGS, tmp_path, sys.executable)
     for wrong in ("ray://far:x", "ray://:7000", "ray://far:0", "ray://far:70000"):
         with pytest.raises(ExecutorError, match=r"expected HOST\[:PORT\] of the Ray head"):
             make_executor(wrong, SETTINGS, tmp_path, sys.executable)
+    with pytest.raises(ExecutorError, match="no address can be found for 'x{64}'"):
+        make_executor(f"ray://{'x' * 64}", SETTINGS, tmp_path, sys.executable)
+
+    def unknown(host: str, port: int) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("kernelarc_mcp.executors.socket.getaddrinfo", unknown)
+    with pytest.raises(ExecutorError, match="'nohost': Name or service not known"):
+        make_executor("ray://nohost", SETTINGS, tmp_path, sys.executable)
     monkeypatch.setattr("kernelarc_mcp.executors.find_spec", lambda name: None)
     with pytest.raises(ExecutorError, match=r"pip install 'kernelarc-mcp\[ray\]'"):
         make_executor("ray", SETTINGS, tmp_path, sys.executable)

@@ -274,7 +274,9 @@ async def a_lost_head_ends_the_stand_in_with_a_clear_word(
     fleet: Fleet, client: FleetClient
 ) -> None:
     fleet.workers["head"].kill()
-    with pytest.raises(DeviceLost, match="exit status 3"):
+    with pytest.raises(
+        DeviceLost, match=r"^the Ray head at .* does not answer|^the Ray cluster is lost"
+    ):
         await wait_lanes(client, 2)
     log = fleet.folder / "standin.log"
     wait_until("the reason is logged", lambda: "Ray head" in log.read_text(), 10.0)

@@ -1,13 +1,16 @@
 """What a stand-in makes of a request; cluster, broker and actors are of this process."""
 
 import asyncio
+import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
 from host_places import make_problem
 
-from kernelarc_guard.fleet_wire import FROM_FLEET, OnModel, Placed
+from kernelarc_guard.fleet_wire import FROM_FLEET, Hindrance, OnModel, Placed
 from kernelarc_guard.protocol import Compare, Refusal
 from kernelarc_guard.solution import reference_solution
 from kernelarc_mcp.fleet.broker import Broker
@@ -19,11 +22,36 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'kernelarc-
 
 from kernelarc_mcp.fleet.link import Address, Link
 from kernelarc_mcp.fleet.session import Session
-from kernelarc_mcp.fleet.standin import StandIn
+from kernelarc_mcp.fleet.standin import LOST, StandIn
 
 TOOLS = {"torch": "2.13.0"}
 PROBLEM = make_problem()
 SEED = reference_solution(PROBLEM.definition)
+
+
+def test_a_stand_in_says_why_it_waits_and_gives_up_and_ends_when_nobody_asks_any_more() -> None:
+    program = "import sys; from kernelarc_mcp.fleet import standin; {}; standin.main()"
+    with socket.socket() as nobody:  # bound, so that nobody else listens there meanwhile
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        first, second = (
+            subprocess.Popen(
+                [sys.executable, "-I", "-c", program.format(how)]
+                + ["--address", address, "--campaign", "c", "--kind", "cpu"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            for how in ("pass", "standin.JOIN_SECONDS = 0")
+        )
+        why = f"the Ray head at {address} does not answer"
+        assert first.stdout is not None
+        assert FROM_FLEET.validate_json(first.stdout.readline()) == Hindrance(why=why)
+        said, error = first.communicate(timeout=60)
+        assert (first.returncode, said, error) == (0, b"", b"")
+        said, error = second.communicate(timeout=60)
+    assert second.returncode == LOST and error.decode().strip() == f"stand-in: {why}"
+    assert {FROM_FLEET.validate_json(line) for line in said.splitlines()} == {Hindrance(why=why)}
 
 
 class Near(Link):

@@ -68,6 +68,7 @@ def request(id: str) -> Request:
         ("devices('a')", "b", 0, "the fleet has no b, but a"),
         ("devices('a', state='refused', why='torch 2.1')", "a", 0, "g0 on h is refused: torch 2.1"),
         ("devices()", "", 0, "the fleet has no devices"),
+        ("devices('a', state='refused', why='x')", "b", 0, "the fleet has no b at work; g0 on h"),
     ],
 )
 async def test_lanes_are_the_devices_of_the_campaigns_model_that_are_at_work(
@@ -78,7 +79,7 @@ async def test_lanes_are_the_devices_of_the_campaigns_model_that_are_at_work(
             await fleet.wait_lanes(0)
         async with anyio.create_task_group() as group:
             group.start_soon(fleet.wait_lanes, 99)  # starts it where it was not
-            await until(lambda: "did not answer" not in fleet.trouble and fleet.pid is not None)
+            await until(lambda: fleet.words != "")
             group.cancel_scope.cancel()
         assert fleet.lanes == lanes and trouble in fleet.trouble
         assert bool(trouble) == bool(fleet.trouble)
@@ -192,6 +193,35 @@ async def test_a_stand_in_that_loses_its_way_is_ended_and_the_next_one_is_starte
                     await fleet.wait_lanes(1)
             with pytest.raises(DeviceLost, match="not running"):
                 await fleet.judge(request("x"), deadline=60)
+
+
+async def test_silence_is_no_trouble_at_first_and_why_a_stand_in_gives_up_is_said_until_the_fleet_is_there(
+    tmp_path: Path,
+) -> None:
+    program = f"""
+import pathlib
+again = pathlib.Path({str(tmp_path / "again")!r})
+if again.exists():
+    next_line()
+say("hindrance", why="no head at x:1")
+again.touch()
+sys.exit(3)
+"""
+    async with client(tmp_path, program, model="a") as fleet:
+        assert fleet.trouble == ""
+        with anyio.fail_after(60), pytest.raises(DeviceLost, match=r"^no head at x:1$") as lost:
+            await fleet.wait_lanes(0)
+        assert lost.value.words == fleet.trouble == "no head at x:1"
+        with anyio.move_on_after(0.2):
+            await fleet.wait_lanes(0)
+        assert fleet.pid is not None and fleet.trouble == "no head at x:1", (
+            "nothing better is known"
+        )
+    for usual, said in ((600.0, ""), (0.0, "the fleet did not answer yet")):
+        async with client(tmp_path, "next_line()", usual=usual, model="a") as fleet:
+            with anyio.move_on_after(0.2):
+                await fleet.wait_lanes(0)
+            assert fleet.pid is not None and fleet.trouble == said
 
 
 async def test_what_was_ended_on_leaving_is_no_loss_for_whoever_enters_again(

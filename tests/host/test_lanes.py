@@ -1,6 +1,7 @@
 """Several judgements at once: verdicts, stakes and duties with others in flight, and what may be lost."""
 
 import json
+import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ from kernelarc_mcp.host.election import LOCK, Seat
 from kernelarc_mcp.host.fleet_client import FleetClient
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.judging import Executor
+from kernelarc_mcp.host.telling import NOTABLE
 from kernelarc_mcp.host.verify import verify
 from kernelarc_mcp.report import read_report
 
@@ -160,6 +162,38 @@ def test_a_lost_device_costs_nobody_anything_and_the_last_one_is_waited_for(
     assert done == [("KEEP", 0), ("ACCEPT", 0)]
     assert read_report(lanes).activity == [], "nobody speaks of the fleet any more"
     assert verify(lanes) == []
+
+
+def test_what_keeps_a_fleet_away_is_told_as_it_is_and_so_is_that_it_came(
+    lanes: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fleet = fleet_of(tmp_path, 1)
+    good, fleet._command = (
+        fleet._command,
+        [
+            *("sh", "-c"),
+            'echo \'{"event":"hindrance","why":"the Ray head at x:1 does not answer"}\'; exit 3',
+        ],
+    )
+    caplog.set_level(logging.INFO, "kernelarc_mcp")
+    with opened(lanes) as host:
+        ticket = host.submit("ada", source=planned(1, "gain:0")).ticket
+        said = "Nothing is judged: the Ray head at x:1 does not answer."
+
+        async def come() -> None:
+            await until(lambda: said in host.submission("ada", ticket).message)
+            assert said in read_report(lanes).activity
+            fleet._command = good
+
+        dispatch(host, fleet, come)
+    told = [one.getMessage() for one in caplog.records if one.name.endswith(("lanes", "telling"))]
+    assert told[:1] == ["nothing is judged: the Ray head at x:1 does not answer."]
+    assert sorted(told[1:]) == [
+        "Fleet: 1 device on 1 host, no build slots.",
+        "that is over: submissions are judged",
+    ]
+    good_news = [one for one in caplog.records if one.getMessage() in told[1:]]
+    assert all(NOTABLE.items() <= vars(one).items() for one in good_news)
 
 
 def test_a_stand_in_that_is_killed_is_nobodys_fault_and_is_started_again(

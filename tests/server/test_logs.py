@@ -10,6 +10,7 @@ from server_campaigns import Place
 from server_process import RawStdio, call
 
 from kernelarc_mcp import logs
+from kernelarc_mcp.host.telling import NOTABLE
 
 
 @pytest.fixture
@@ -76,6 +77,10 @@ def test_where_logs_cannot_be_written_stderr_says_so(
 ) -> None:
     (tmp_path / logs.FOLDER).write_text("a file in its place")
     logs.set_up_logs(tmp_path, verbose=False)
-    logging.getLogger("kernelarc_mcp.some").warning("goes on")
+    own = logging.getLogger("kernelarc_mcp.some")
+    own.warning("goes on")
+    own.info("the fleet came", extra=NOTABLE)
+    own.info("nobody asked for this")
     said = capsys.readouterr().err
     assert "cannot be written" in said and "goes on" in said
+    assert "INFO kernelarc_mcp.some: the fleet came" in said and "nobody asked" not in said
