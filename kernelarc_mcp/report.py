@@ -104,6 +104,11 @@ class Report(Model):
     problem: str
     operator_class: str
     device: str
+    device_model: str
+    """As the campaign names it; empty: a fleet's only one."""
+    extra_models: list[str]
+    in_flight: int
+    """Submissions of one agent that may be judged at a time."""
     created_at: str
     attempts: int
     attempts_used: int
@@ -168,6 +173,9 @@ def _report(
         problem=created.settings.problem,
         operator_class=created.operator_class,
         device=created.settings.device,
+        device_model=created.settings.device_model,
+        extra_models=created.settings.extra_models,
+        in_flight=created.settings.in_flight,
         created_at=state.created_at,
         attempts=state.total,
         attempts_used=state.used,

@@ -89,6 +89,18 @@ def read_settings(path: Path | None) -> dict[str, Any]:
     return said
 
 
+def doubts(settings: CampaignSettings) -> list[str]:
+    """Return, in words, which settings hardly fit together; none of it is impossible."""
+    names = (settings.device_model, *settings.extra_models)
+    gpus = [name for name in names if name.upper().startswith("NVIDIA")]
+    if settings.device.startswith("cuda") or not gpus:
+        return []
+    return [
+        f"{' and '.join(gpus)}: the campaign is judged on CPUs (--device {settings.device}), whatever"
+        " GPUs a fleet has; for a campaign on GPUs say --device cuda:0, of which a fleet ignores the number"
+    ]
+
+
 def retention(said: str | None) -> dict[str, Any]:
     """Return the settings for what `--retention` said; UserError where that is neither of its forms."""
     if said is None:

@@ -1,6 +1,8 @@
 """`new`: create a campaign, or the problem for one."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -33,6 +35,7 @@ from kernelarc_mcp.cli.campaign_options import (
     SettingsFile,
     Snapshots,
     WallSeconds,
+    doubts,
     given,
     read_settings,
     retention,
@@ -64,14 +67,23 @@ def create_campaign(
     return Host.create(folder, settings, problem, own)
 
 
-def settings_from(**values: object) -> CampaignSettings:
-    """Return campaign settings; UserError names the option that is not possible."""
+def settings_from(
+    *, file: Path | None = None, read: Mapping[str, object] = MappingProxyType({}), **values: object
+) -> CampaignSettings:
+    """Return campaign settings; UserError names the one that is not possible.
+
+    Where it is as it was `read` from `file`, the file is named too.
+    """
     try:
         return CampaignSettings.model_validate(values)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
+        why = fault["msg"].removeprefix("Value error, ")
         where = ".".join(str(part) for part in fault["loc"]) or "settings"
-        raise UserError(f"{where}: {fault['msg'].removeprefix('Value error, ')}") from None
+        name = str(fault["loc"][0]) if fault["loc"] else why.partition(":")[0]
+        if name in read and read[name] is values[name]:
+            where = f"--settings {file}: {where}"
+        raise UserError(f"{where}: {why}") from None
 
 
 def _author(request: Request, python: str, device: str, judge: bool, as_json: bool) -> None:
@@ -192,10 +204,11 @@ def new(
     read = chosen_problem(problem, workloads, tolerance)
     for warning in read.warnings:
         err.print(f"warning: {warning}", markup=False)
+    from_file = read_settings(more)
     said: dict[str, object] = {
         "name": folder.resolve().name,
         "agents": ["agent-1"],
-        **read_settings(more),
+        **from_file,
         "device": device,
         "problem": read.definition.name,
         **given(
@@ -215,7 +228,9 @@ def new(
         ),
         **retention(retained),
     }
-    settings = settings_from(**said)
+    settings = settings_from(file=more, read=from_file, **said)
+    for doubt in doubts(settings):
+        err.print(f"warning: {doubt}", markup=False)
     tokens = create_campaign(folder, read, settings, seed)
     if as_json:
         print_json(

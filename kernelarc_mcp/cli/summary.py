@@ -34,6 +34,8 @@ def summary(report: Report) -> Group:
         f"{report.attempts_used} of {report.attempts} attempts used, {report.queued} queued, "
         f"{len(report.judging)} being judged"
     ]
+    if report.device_model or report.in_flight > 1:
+        parts.append(escape(_of_fleets(report)))
     parts += [escape(f"Now: {line}") for line in report.activity]
     if report.quarantined:
         parts.append(f"[bold red]device_quarantined[/]: {escape(report.quarantined)}")
@@ -44,6 +46,16 @@ def summary(report: Report) -> Group:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(report.verdicts.items()))
     parts.append(f"Verdicts: {counts or 'none yet'}; drafts forced: {report.drafts_forced}")
     return Group(*parts)
+
+
+def _of_fleets(report: Report) -> str:
+    """Return what the campaign says of fleets, by its settings' names."""
+    said = {
+        "device_model": report.device_model,
+        "extra_models": ", ".join(report.extra_models),
+        "in_flight": report.in_flight if report.in_flight > 1 else "",
+    }
+    return f"In a fleet: {'; '.join(f'{name} {value}' for name, value in said.items() if value)}"
 
 
 def _board(report: Report) -> Table:

@@ -53,8 +53,12 @@ def test_a_file_says_any_setting_and_options_win_over_it(run: Run, tmp_path: Pat
         ("problem: softmax\n", "problem: not in a file, --problem names it"),
         ("- 3\n", "expected names and values, not list"),
         ("attempts: [\n", "while parsing"),
-        ("attempts: none\n", "attempts: Input should be a valid integer"),
-        ("retention: horizon\n", "a horizon needs submissions, hours or both"),
+        ("attempts: none\n", "search.yaml: attempts: Input should be a valid integer"),
+        ("in_flight: 0\n", "search.yaml: in_flight: Input should be greater than or equal to 1"),
+        (
+            "retention: horizon\n",
+            "search.yaml: settings: retention: a horizon needs submissions, hours",
+        ),
         ("lenses: [speed]\n", "there is no lens 'speed'; there are algorithm-substitution,"),
     ],
 )
@@ -67,6 +71,34 @@ def test_a_mistake_in_the_file_names_what_and_where(
     assert status != 0
     assert expected in " ".join(err.split())
     assert not (tmp_path / "made" / "campaign.db").exists()
+
+
+def test_a_mistake_in_an_option_that_wins_over_the_file_is_the_options(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "search.yaml"
+    path.write_text("name: fine\nin_flight: 4\n")
+    status, err = _new(run, tmp_path / "made", "--settings", str(path), "--name", "a b")
+    assert status != 0 and "name: 'a b'" in err and str(path) not in err
+
+
+def test_models_of_gpus_for_a_campaign_on_cpus_are_doubted_and_allowed_and_status_tells_them(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "search.yaml"
+    path.write_text("device_model: NVIDIA H200\nextra_models: [NVIDIA H100]\nin_flight: 4\n")
+    status, err = _new(run, tmp_path / "cpu", "--settings", str(path))
+    assert status == 0 and "warning: NVIDIA H200 and NVIDIA H100: the campaign is judged on" in err
+    assert "say --device cuda:0" in " ".join(err.split())
+    assert _settings(tmp_path / "cpu").device_model == "NVIDIA H200"
+    _, told, _ = run("status", str(tmp_path / "cpu"))
+    said = "In a fleet: device_model NVIDIA H200; extra_models NVIDIA H100; in_flight 4"
+    assert said in " ".join(told.split())
+    assert _new(run, tmp_path / "gpu", "--settings", str(path), "--device", "cuda:0") == (0, "")
+    path.write_text("device_model: AMD EPYC 9654 96-Core Processor\n")
+    assert _new(run, tmp_path / "epyc", "--settings", str(path)) == (0, "")
+    _, told, _ = run("status", str(tmp_path / "epyc"))
+    assert "extra_models" not in told and "in_flight" not in told
 
 
 @pytest.mark.parametrize("said", ["0", "all", "1.5"])
