@@ -12,14 +12,16 @@ A candidate is a file whose first comments are front matter (`//` instead of `#`
     # if_trap: Two rows per step spill registers.
     # ---
 
-Files are taken in the order of their names. A candidate's request id is the hash of its file: what
-was submitted before is not paid again, so that the script may simply be started anew.
+Files are taken in the order of their names, all of them read before the first is submitted. A
+candidate's request id is the hash of its file: what was submitted before is not paid again, so that
+the script may simply be started anew.
 """
 
 import argparse
 import hashlib
 import os
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -36,19 +38,38 @@ from tuning.connection import Campaign, ToolFailed, over_http, over_stdio, said
 
 MARK: Final = {".py": "#", ".cpp": "//", ".cc": "//", ".cu": "//"}
 """File name's ending -> how a comment begins."""
-TEXTS: Final = frozenset(
-    {"summary", "algorithm", "dsl", "layout", "language", "entry_point", "binding", "model"}
-)
+KEYS: Final = {
+    "summary": "one sentence on what changed and why (the only one that must be there)",
+    "if_win": "a lesson for all agents, written where the verdict is KEEP or ACCEPT",
+    "if_trap": "one for REJECT or REVERT",
+    "algorithm": "a name for the approach; dsl and layout likewise",
+    "dsl": "",
+    "layout": "",
+    "language": "as submit_candidate takes it; so are entry_point, binding and model",
+    "entry_point": "",
+    "binding": "",
+    "model": "",
+    "destination_passing": "true where `run` fills outputs (the default but for Python)",
+    "cflags": "a list of compiler flags",
+}
+"""Key of the front matter -> what it is; empty where the key before says it."""
 LESSONS: Final = {"if_win": ("KEEP", "ACCEPT"), "if_trap": ("REJECT", "REVERT")}
 """Key -> the verdicts that prove it."""
-KEYS: Final = TEXTS | LESSONS.keys() | {"destination_passing", "cflags"}
+TEXTS: Final = KEYS.keys() - {"destination_passing", "cflags"}
+HELP: Final = (
+    "front matter: comments that begin a candidate, between two lines `# ---` (`// ---` in C++ and"
+    " CUDA), as `key: value`:\n"
+    + "\n".join(f"  {key:<20} {what}".rstrip() for key, what in KEYS.items())
+)
+DETAIL_WIDTH: Final = 300
+"""Of what is printed of a detail; `kernelarc-mcp status DIR --submission TICKET` prints all."""
 SUMMARY_CAP: Final = 160
 LESSON_CAP: Final = 1200
 """What the memory takes; more is refused whole, so that it is said before anything is submitted."""
 
 
 class BadCandidate(Exception):
-    """A file's front matter is missing or wrong; the message names the file."""
+    """Front matter is missing or wrong; the message names each such file."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +82,33 @@ class Candidate:
 
 
 def read_folder(folder: Path) -> list[Candidate]:
-    """Return the folder's candidates by name; BadCandidate before anything is submitted."""
+    """Return the folder's candidates by name; BadCandidate says of every bad file what is wrong."""
     files = sorted(path for path in folder.iterdir() if path.suffix in MARK)
     if not files:
         raise BadCandidate(f"{folder}: no candidate here; their names end in {', '.join(MARK)}")
-    return [read_candidate(path) for path in files]
+    candidates, wrong = [], []
+    for path in files:
+        try:
+            candidates.append(read_candidate(path))
+        except BadCandidate as bad:
+            wrong.append(str(bad))
+    if wrong:
+        raise BadCandidate("\n".join([*wrong, "nothing was submitted; --help has all keys"]))
+    return candidates
 
 
 def read_candidate(path: Path) -> Candidate:
     """Return one candidate; BadCandidate says what is wrong with its front matter."""
-    source = path.read_text(encoding="utf-8")
+    try:
+        source = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise BadCandidate(f"{path}: it is no UTF-8 text") from None
     front = front_matter(path, source)
     wrong = sorted(str(key) for key in front.keys() - KEYS)
     if wrong:
-        raise BadCandidate(f"{path}: unknown {wrong[0]!r}; allowed are {', '.join(sorted(KEYS))}")
+        raise BadCandidate(f"{path}: unknown {wrong[0]!r}; allowed are {', '.join(KEYS)}")
     for key, value in front.items():
-        if key in TEXTS | LESSONS.keys() and not isinstance(value, str):
+        if key in TEXTS and not isinstance(value, str):
             raise BadCandidate(f"{path}: {key}: expected a text")
     if not front.get("summary"):
         raise BadCandidate(f"{path}: `summary` is missing: one sentence on what changed and why")
@@ -99,7 +131,10 @@ def front_matter(path: Path, source: str) -> dict[str, Any]:
     fence = f"{mark} ---"
     ends = [number for number, line in enumerate(lines) if line.rstrip() == fence][:2]
     if len(ends) < 2 or ends[0] != 0:
-        raise BadCandidate(f"{path}: its first line must be {fence!r}, with another one below")
+        raise BadCandidate(
+            f"{path}: its first line must be {fence!r}, with another one below and between them"
+            f" `{mark} summary: ...`; its keys are {', '.join(KEYS)}"
+        )
     inside = lines[1 : ends[1]]
     if not all(line.startswith(mark) for line in inside):
         raise BadCandidate(f"{path}: every line between the two {fence!r} must begin with {mark!r}")
@@ -129,8 +164,22 @@ async def submit_all(campaign: Campaign, candidates: list[Candidate]) -> None:
         told = f"{view['ticket']} {view['verdict']} {view['reason']}"
         gain = f" {view['speedup']:.3f}x the record" if view["speedup"] else ""
         print(f"{candidate.name}: {told}{gain}{'' if charged else ' (known)'}", flush=True)
+        if view["verdict"] in LESSONS["if_trap"] and (detail := detail_of(view)):
+            print(f"  {detail}", flush=True)
         directive = view["state_after"]["directive"]
         await conclude(campaign, candidate, view)
+
+
+def detail_of(view: dict[str, Any]) -> str:
+    """Return what was seen, on a line: the first build error too, where the detail has it not."""
+    errors = [
+        f"{m['file']}:{m['line']}: {m['message']}"
+        for m in view["build"]
+        if m["severity"] == "error"
+    ]
+    more = [one for one in errors[:1] if one.partition(" ")[2] not in view["detail"]]
+    said = " ".join(" ".join([view["detail"], *more]).split())
+    return textwrap.shorten(said, DETAIL_WIDTH, placeholder=" ...")
 
 
 async def conclude(campaign: Campaign, candidate: Candidate, view: dict[str, Any]) -> None:
@@ -149,7 +198,11 @@ async def conclude(campaign: Campaign, candidate: Candidate, view: dict[str, Any
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Submit a folder of candidates as one agent.")
+    parser = argparse.ArgumentParser(
+        description="Submit a folder of candidates as one agent.",
+        epilog=HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("folder", type=Path, help="folder with the candidates")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--url", help="server of the campaign; the token is in KERNELARC_TOKEN")

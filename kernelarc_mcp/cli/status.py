@@ -9,6 +9,7 @@ from rich.live import Live
 
 from kernelarc_mcp.cli.console import UserError, out, print_json
 from kernelarc_mcp.cli.options import CampaignDir, Json
+from kernelarc_mcp.cli.submission import print_submission, submission_of
 from kernelarc_mcp.cli.summary import print_summary, summary
 from kernelarc_mcp.cost.told import ToldSoFar
 from kernelarc_mcp.host.readable import readable
@@ -26,12 +27,28 @@ def status(
             "--watch", help="Keep it up to date until Ctrl-C; a line per change where piped."
         ),
     ] = False,
+    submission: Annotated[
+        str,
+        typer.Option(
+            "--submission",
+            metavar="TICKET",
+            help="Show one submission: verdict, detail, compiler messages.",
+        ),
+    ] = "",
 ) -> None:
-    """Say where a campaign stands: board, agents, costs, queue."""
-    if watch and as_json:
-        raise UserError("--watch: not with --json")
+    """Say where a campaign stands: board, agents, costs, queue; or what came of one submission."""
+    if watch and (as_json or submission):
+        raise UserError("--watch: not with --json or --submission")
     if watch:
         follow(folder)
+        return
+    if submission:
+        with readable(folder) as campaign:
+            view = submission_of(campaign, submission)
+        if as_json:
+            print_json(view.model_dump(mode="json"))
+        else:
+            print_submission(view)
         return
     report = read_report(folder, submissions=False)
     if as_json:

@@ -36,7 +36,8 @@ def conclusion_line(row: ConclusionRow) -> str:
     """Return a conclusion on one line, cut between words; report.json has all of it."""
     lines = [line.strip() for line in row.lesson.splitlines()]
     lesson = next((line for line in lines if line and not _FOR_PROGRAMS.match(line)), "")
-    said = ": ".join(part for part in (" ".join(row.summary.split()), lesson) if part)
+    summary = " ".join(row.summary.split())
+    said = f"{summary.rstrip('.')}: {lesson}" if lesson else summary
     return textwrap.shorten(said, _WIDTH, placeholder=" ...")
 
 

@@ -1,17 +1,21 @@
 """Submitting a folder of candidates, and watching the board, as a user does."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from client_processes import end, start
+from command_line import Run
 from host_places import make_campaign, scripted_guard
 from server_process import http_server
-from submit_folder import BadCandidate, read_candidate, read_folder
+from submit_folder import BadCandidate, detail_of, read_candidate, read_folder
 from tuning.connection import said
 from watch import news
 
+from kernelarc_mcp.cli.submission import print_submission
+from kernelarc_mcp.views import SubmissionView
 from kernelarc_memory.conclusion import LESSON_CAP, SUMMARY_CAP
 
 FAST = """\
@@ -39,7 +43,10 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str, dict[str, str]]]:
 
 
 def test_a_folder_is_submitted_in_order_and_its_lessons_are_written_once(
-    served: tuple[Path, str, dict[str, str]], tmp_path: Path
+    served: tuple[Path, str, dict[str, str]],
+    tmp_path: Path,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder, url, tokens = served
     candidates = tmp_path / "candidates"
@@ -54,7 +61,20 @@ def test_a_folder_is_submitted_in_order_and_its_lessons_are_written_once(
     assert lines[1].startswith("1_fast.py: s001 KEEP confirmed 1.2")
     assert lines[2] == "1_fast.py: wrote a win"
     assert lines[3] == "2_broken.py: s002 REJECT build_failed"
-    assert lines[4] == "2_broken.py: wrote a trap"
+    assert lines[4].startswith("  kernel.py:1: expected something else.")
+    assert lines[5] == "2_broken.py: wrote a trap"
+    status, shown, errors = run("status", str(folder), "--submission", "s002")
+    assert status == 0, errors
+    assert shown.startswith("s002 by ada: REJECT build_failed\nkernel.py:1: expected something")
+    view = json.loads(run("status", str(folder), "--submission", "s002", "--json")[1])
+    assert (view["ticket"], view["reason"]) == ("s002", "build_failed")
+    built = {"file": "k.cpp", "line": 7, "severity": "error", "message": "no such name"}
+    view["build"] = [built | {"severity": "warning"}, built]
+    assert detail_of(view).endswith(" k.cpp:7: no such name")
+    print_submission(SubmissionView.model_validate(view))
+    assert "k.cpp:7: error: no such name" in capsys.readouterr().out
+    status, shown, errors = run("status", str(folder), "--submission", "s009")
+    assert (status, shown) == (2, "") and "no submission 's009'" in errors
     status, again, errors = end(start(*arguments, KERNELARC_TOKEN=tokens["ada"]))
     assert status == 0, errors
     assert again.count("(known)") == 4
@@ -107,9 +127,11 @@ def test_bad_front_matter_is_refused_before_anything_is_submitted(
 ) -> None:
     (tmp_path / "a.py").write_text(FAST)
     (tmp_path / "b.py").write_text(text)
+    (tmp_path / "c.py").write_bytes(b"# \xff")
     with pytest.raises(BadCandidate, match=r"b\.py") as refused:
         read_folder(tmp_path)
     assert said in str(refused.value)
+    assert "c.py: it is no UTF-8 text" in str(refused.value), "all bad files are told at once"
 
 
 def test_front_matter_of_cpp_is_read_and_an_empty_folder_is_refused(tmp_path: Path) -> None:
