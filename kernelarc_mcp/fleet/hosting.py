@@ -1,5 +1,6 @@
 """A host in the fleet: its Ray node and what offers its devices, started again until it is stopped. Imports no ray."""
 
+import platform
 import subprocess
 import sys
 import time
@@ -101,9 +102,20 @@ class Hosting:
             resource = f"kernelarc-{uuid.uuid4().hex[:12]}"
             self._node = Node(replace(options.node, resources={resource: 1.0}))
             self._node.start()
-            self._say(f"a Ray node is up; the head is at {options.address}")
+            self._say(f"a Ray node is up; {self._head(self._node)}")
         if options.offers:
             self._offering = subprocess.Popen(tethered(self._command(resource)))
+
+    def _head(self, node: Node) -> str:
+        """Return where the head is; of this host's, how others join it and who else may reach it."""
+        options = self._options
+        if options.node is None or options.node.address:
+            return f"the head is at {options.address}"
+        at = f"{node.ip or platform.node()}:{options.node.port}"
+        return (
+            f"others join this head with `kernelarc-mcp worker --address {at}`. Its ports are open on all"
+            " of this host's networks: keep them private (docs/fleet.md, Trust)"
+        )
 
     def _command(self, resource: str) -> list[str]:
         options = self._options

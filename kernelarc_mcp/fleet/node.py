@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ OBJECT_STORE_BYTES: Final = 256 << 20
 _STOP_SECONDS: Final = 10.0
 _START_SECONDS: Final = 120.0
 _STARTED: Final = "Ray runtime started"
+_IP: Final = re.compile(r"Local node IP: (\S+)")
 _RECONNECT: Final = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _RECONNECT_SECONDS: Final = "20"
 """After which a node that has lost its head ends; Ray's own value is a minute."""
@@ -54,7 +56,8 @@ class NodeOptions:
         else:
             role += ["--include-dashboard=false", "--no-monitor"]
         return [
-            *(sys.executable, "-m", "ray.scripts.scripts", "start", *role),
+            # Without the folder it is started in, where a file may be called as a module of Python's.
+            *(sys.executable, "-P", "-m", "ray.scripts.scripts", "start", *role),
             # A guard uses the CPUs of its host as it always does: only build slots are placed by them.
             *(f"--num-cpus={self.builders}", f"--num-gpus={self.gpus}"),
             f"--resources={json.dumps(dict(self.resources))}",
@@ -114,6 +117,12 @@ class Node:
         last = next((line for line in reversed(self._said) if line), "it wrote nothing")
         self.stop()
         raise NodeFailed(f"`ray start` failed: {last}")
+
+    @property
+    def ip(self) -> str:
+        """Return the address by which Ray has other hosts reach this node; empty where it said none."""
+        found = (_IP.search(line) for line in self._said)
+        return next((one[1] for one in found if one), "")
 
     @property
     def ended(self) -> bool:
