@@ -15,11 +15,8 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 AWAY, PAUSE = 60, 2  # how often a server that went away is looked for, and after how many seconds
-KNOWN = {
-    401: "the server knows no such token",
-    404: "no server; its path is /mcp, or /c/NAME/mcp on a server of several campaigns",
-    405: "no MCP server; its path is /mcp",
-}
+ELSEWHERE = "no MCP server; its path is /mcp, or /c/NAME/mcp where it serves several campaigns"
+KNOWN = {401: "the server knows no such token", 404: ELSEWHERE, 405: ELSEWHERE}
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -152,4 +152,5 @@ def _protocol(server: MCPServer[None]) -> ASGIApp:
         return answers.no_such_path(paths)
 
     app.add_exception_handler(404, nothing_here)
+    app.add_exception_handler(405, answers.not_the_endpoint)
     return Protocol(PATH, server.session_manager.handle_request, app)

@@ -109,7 +109,7 @@ async def _knock(http: httpx2.AsyncClient, door: HttpDoor) -> None:
         raise CannotConnect(f"nobody answers at {url} ({error}); {door.start}") from error
     if status == 401:
         raise CannotConnect(f"the server at {url} knows no such token; it serves another campaign?")
-    if status == 404:
+    if status in (404, 405):
         raise CannotConnect(
             f"{url} is no MCP server; its path is {PATH}, or {BELOW}/NAME{PATH} where it serves several"
             " campaigns, with the name of the campaign's folder: give it with --url"

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernelarc_mcp.dashboard.routes import FILES, page, page_file
 from kernelarc_mcp.web import front
+from kernelarc_mcp.web.answers import not_the_endpoint
 from kernelarc_mcp.web.paths import path_in
 
 HEALTH: Final = "/health"
@@ -18,7 +19,8 @@ _PAGE: Final = Starlette(
     routes=[
         Route("/", page, methods=["GET"]),
         Route(f"{FILES}/{{name}}", page_file, methods=["GET"]),
-    ]
+    ],
+    exception_handlers={405: not_the_endpoint},
 )
 
 

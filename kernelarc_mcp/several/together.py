@@ -22,7 +22,7 @@ from kernelarc_mcp.several.places import BELOW
 from kernelarc_mcp.several.served import Opening, ServedCampaign
 from kernelarc_mcp.web import answers
 from kernelarc_mcp.web.connections import Connections
-from kernelarc_mcp.web.front import METRICS, Front, Tokens
+from kernelarc_mcp.web.front import MCP, METRICS, Front, Tokens
 from kernelarc_mcp.web.listening import listening, run
 from kernelarc_mcp.web.metrics import watch_process
 from kernelarc_mcp.web.rates import BURST_SECONDS, Rates
@@ -80,13 +80,16 @@ class Together:
         self._campaigns: Final = {one.name: one for one in campaigns}
         overview = Overview(campaigns, registry, open_to_all=rules.open_metrics)
         routes = overview.routes()
-        paths = [*(route.path for route in routes if "{" not in route.path), f"{BELOW}/NAME/"]
+        paths = [route.path for route in routes if "{" not in route.path]
+        paths += [f"{BELOW}/NAME/", f"{BELOW}/NAME{MCP}"]
 
         async def nothing_here(_: Request, __: Exception) -> Response:
             return answers.no_such_path(sorted(paths))
 
         hall = Starlette(
-            routes=routes, lifespan=self._running, exception_handlers={404: nothing_here}
+            routes=routes,
+            lifespan=self._running,
+            exception_handlers={404: nothing_here, 405: answers.not_the_endpoint},
         )
 
         def front(app: Inside | Starlette, tokens: Tokens, needs: Callable[[str], str]) -> Front:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 TOO_MUCH: Final = -32010
@@ -13,8 +14,8 @@ _REFUSED: Final = -32011
 AGAIN_SECONDS: Final = 15
 """After which a client may ask again for what could not be served."""
 _TOKEN_HELP: Final = (
-    "Send the header Authorization: Bearer TOKEN with a token of this campaign"
-    " (kernelarc-mcp new, agent add and token add print them once)."
+    "Send the header Authorization: Bearer TOKEN with a token that opens this path; each belongs to"
+    " one campaign (kernelarc-mcp new, agent add and token add print them once)."
 )
 
 
@@ -46,6 +47,15 @@ def no_such_path(known: Sequence[str]) -> Response:
     """Say which paths there are; the one that was asked for is not repeated."""
     said = f"There is nothing at this path. There are {', '.join(known)}."
     return JSONResponse({"error": "not_found", "error_description": said}, 404)
+
+
+async def not_the_endpoint(_: Request, refused: Exception) -> Response:
+    """Say where the protocol is to who sends to another path what it does not take."""
+    said = (
+        "Nothing at this path takes such a request. The MCP endpoint is /mcp, or /c/NAME/mcp where"
+    )
+    allowed = dict(getattr(refused, "headers", None) or {})
+    return _json_rpc_error(405, _REFUSED, f"{said} a server has several campaigns.", {}, allowed)
 
 
 def too_much(what: str, seconds: float) -> Response:

@@ -177,6 +177,7 @@ def test_what_a_user_does_wrong_with_the_minimal_client_is_one_line(
         ((), token, "usage: "),
         ((shared.url, gone), token, gone),
         (("not a url", str(kernel)), token, "not a url"),
+        ((shared.url.removesuffix("mcp"), str(kernel)), token, "its path is /mcp"),
     ):
         status, out, errors = end(start("minimal.py", *arguments, KERNELARC_TOKEN=given))
         assert (status, out) == (1, ""), errors

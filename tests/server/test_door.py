@@ -110,6 +110,8 @@ def test_strangers_are_refused_everywhere_and_learn_nothing(
     assert (lost.status_code, lost.json()["error"]) == (404, "not_found")
     said = lost.json()["error_description"]
     assert "/health, /manage/tokens, /mcp, /metrics" in said and "no-such-place" not in said
+    lost = http.post(here.base)
+    assert lost.status_code == 405 and "endpoint is /mcp" in lost.json()["error"]["message"]
     assert http.get(f"{here.base}/health").json()["status"] == "ok"
     assert here.board_as("ada", http)["problem"] == "doubling"
 

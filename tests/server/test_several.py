@@ -161,6 +161,10 @@ def test_another_campaigns_token_and_another_campaigns_name_are_nothing_special(
         for same in (wrong, nowhere):
             assert (same.status_code, same.text) == (there.status_code, there.text)
             assert same.headers["www-authenticate"] == there.headers["www-authenticate"]
+    there, nowhere = (
+        httpx2.post(f"{server.base}/c/{name}/", timeout=PATIENCE) for name in ("right", "none")
+    )
+    assert (there.status_code, there.text) == (nowhere.status_code, nowhere.text)
     for path in ("", "/", "/dashboard/files/words.js", "/dashboard/files/none"):
         there, nowhere = server.get(f"/c/right{path}"), server.get(f"/c/no-such-campaign{path}")
         assert (there.status_code, there.text) == (nowhere.status_code, nowhere.text), path
@@ -171,7 +175,13 @@ def test_another_campaigns_token_and_another_campaigns_name_are_nothing_special(
 
 
 def test_what_belongs_to_all_names_to_a_token_only_its_own_campaign(server: Server) -> None:
-    assert server.get("/campaigns").status_code == 401
+    asked = server.get("/campaigns")
+    assert asked.status_code == 401 and "a token that opens this path" in asked.text
+    lost = httpx2.post(f"{server.base}/mcp", timeout=PATIENCE)
+    assert lost.status_code == 404 and "/c/NAME/mcp" in lost.json()["error_description"]
+    lost = httpx2.post(f"{server.base}/", timeout=PATIENCE)
+    assert lost.status_code == 405 and "GET" in lost.headers["allow"]
+    assert "The MCP endpoint is /mcp, or /c/NAME/mcp" in lost.json()["error"]["message"]
     (row,) = server.get("/campaigns", "left").json()["campaigns"]
     assert (row["name"], row["path"], row["state"]) == ("left", "/c/left/", "served")
     assert row["numbers"]["attempts"] == 20
