@@ -55,8 +55,10 @@ async def serve_http(
     rules: Rules,
     on_listening: Callable[[str], None],
     on_stopping: Callable[[], None] = lambda: None,
-) -> None:
+) -> int:
     """Serve until SIGTERM or SIGINT; port 0 takes a free one, told to `on_listening` as a URL.
+
+    Return the signal's number, 0 without one, where it did not end the process.
 
     When it is told to end, calls that wait are answered as things stand and `on_stopping` is called.
     `host` is whose tokens are believed and whose ledger is measured; None serves anybody, for
@@ -79,8 +81,9 @@ async def serve_http(
             tasks.start_soon(collect_between)
             if dashboard is not None:
                 tasks.start_soon(prepare, dashboard)
-            await run(entrance, connections, found, stopping)
+            ended_by = await run(entrance, connections, found, stopping)
             tasks.cancel_scope.cancel()
+        return ended_by
 
 
 async def prepare(dashboard: Dashboard) -> None:

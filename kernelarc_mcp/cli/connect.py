@@ -81,6 +81,9 @@ def connect(
         door: Door
         if http or url:
             who = _agent_of_token(host, token, agent)
+            if client == "vscode":
+                # It keeps tokens by the agent: two folders of two agents would share one.
+                who = _chosen(host.agents(), who)
             door = http_door(url, folder, host.settings.name, who)
         else:
             who = _chosen(host.agents(), agent)

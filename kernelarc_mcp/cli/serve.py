@@ -166,9 +166,9 @@ def serve(
         stopped(folder, served_at)
         err.print(left_behind([host]), markup=False)
 
-    async def run() -> None:
+    async def run() -> int:
         rules = Rules(names, rate, receive_seconds, open_metrics)
-        await serve_http(
+        return await serve_http(
             server,
             host,
             address,
@@ -179,6 +179,8 @@ def serve(
         )
 
     try:
-        anyio.run(run, backend_options={"use_uvloop": True})
+        ended_by = anyio.run(run, backend_options={"use_uvloop": True})
     except CannotListen as error:
         raise UserError(f"--http: {error}") from None
+    if ended_by:
+        raise typer.Exit(128 + ended_by)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
+import typer
 
 from kernelarc_mcp.cli.console import UserError, err
 from kernelarc_mcp.connecting.address import remember, stopped
@@ -90,16 +91,18 @@ def serve_together(
     openings = [Opening(place, one, partial(_open, place), build) for place, one in found.items()]
     shorten_pauses()
 
-    async def run() -> None:
+    async def run() -> int:
         rules = Rules(names, **limits)
-        await serve_several(
+        return await serve_several(
             openings, *where, rules=rules, on_listening=listening, on_stopping=stopping
         )
 
     try:
-        anyio.run(run, backend_options={"use_uvloop": True})
+        ended_by = anyio.run(run, backend_options={"use_uvloop": True})
     except CannotListen as error:
         raise UserError(f"--http: {error}") from None
+    if ended_by:
+        raise typer.Exit(128 + ended_by)
 
 
 def left_behind(hosts: Sequence[Host]) -> str:

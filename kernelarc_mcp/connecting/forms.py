@@ -34,6 +34,7 @@ PROMPT = (
     "next_step of each answer says, until the directive is STOP."
 )
 """What starts an agent, in every client; a shell needs it quoted, and nothing in it."""
+_REFUSED = "the server answers with status 401"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,11 @@ def _claude(door: Door) -> Form:
             Whole(f".claude/skills/{SERVER}/SKILL.md", skill_text()),
         ],
         [
-            *_token_note(door, "Claude Code"),
+            *_token_note(
+                door,
+                "Claude Code",
+                f"Claude Code warns `Missing environment variables: {TOKEN_VARIABLE}`",
+            ),
             "Claude Code shows the server as pending until you have trusted the folder: start "
             "`claude` there once. `claude -p` needs no trust.",
             f'Headless: claude -p "{PROMPT}" --allowedTools mcp__{SERVER}',
@@ -111,7 +116,12 @@ def _codex(door: Door) -> Form:
             Whole(SHARED_SKILL, skill_text()),
         ],
         [
-            *_token_note(door, "Codex"),
+            *_token_note(
+                door,
+                "Codex",
+                "Codex refuses to start: `required MCP servers failed to initialize: ... Environment "
+                f"variable {TOKEN_VARIABLE} ... is not set`",
+            ),
             "Codex ignores this file without a word until you have trusted the folder: start `codex` "
             "there once, or put the table into config.toml in your own .codex directory.",
             "Headless, trusted or not: codex exec --skip-git-repo-check -c "
@@ -136,7 +146,7 @@ def _gemini(door: Door, *, trust: bool = False) -> Form:
             Whole(SHARED_SKILL, skill_text()),
         ],
         [
-            *_token_note(door, "Gemini CLI"),
+            *_token_note(door, "Gemini CLI", "Gemini CLI says only `Disconnected` of the server"),
             "Gemini CLI connects to no server in a folder you have not trusted: start `gemini` there "
             "once, or set GEMINI_CLI_TRUST_WORKSPACE=true (--skip-trust does not connect it).",
             f'Headless: GEMINI_CLI_TRUST_WORKSPACE=true gemini -p "{PROMPT}"'
@@ -164,7 +174,7 @@ def _cursor(door: Door) -> Form:
             Whole(SHARED_SKILL, skill_text()),
         ],
         [
-            *_token_note(door, "Cursor", " (`cursor FOLDER`), not from the desktop"),
+            *_token_note(door, "Cursor", _REFUSED, " (`cursor FOLDER`), not from the desktop"),
             "Cursor has no setting for how long a call may take; no call here takes a minute.",
         ],
     )
@@ -204,7 +214,7 @@ def _json(door: Door) -> Form:
             FirstText("AGENTS.md", loop_text()),
         ],
         [
-            *_token_note(door, "your client"),
+            *_token_note(door, "your client", _REFUSED),
             "The form most clients read. Give a call at least 60 s"
             + (
                 f"; where your client does not fill in ${{{TOKEN_VARIABLE}}}, name the variable in its"
@@ -216,13 +226,13 @@ def _json(door: Door) -> Form:
     )
 
 
-def _token_note(door: Door, name: str, more: str = "") -> list[str]:
-    """Say where a client's token must be set; over stdio there is none."""
+def _token_note(door: Door, name: str, without: str, more: str = "") -> list[str]:
+    """Say where a client's token must be set and what it does without; over stdio there is none."""
     if isinstance(door, StdioDoor):
         return []
     return [
         f"Start {name} from a shell in which {TOKEN_VARIABLE} is set{more}: it takes the token from "
-        "there, and without it every call ends with status 401."
+        f"there. Without it {without}."
     ]
 
 

@@ -1,5 +1,6 @@
 """The dispatcher's part of its duties: which is due, and having it measured. One runs at a time."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -12,8 +13,9 @@ from kernelarc_mcp.host.guard_client import DeviceLost, GuardDied, GuardError, O
 from kernelarc_mcp.host.judgement import BaselinePlan, Judge
 from kernelarc_mcp.host.judging import Executor
 from kernelarc_mcp.host.replay import MAX_RESTARTS
-from kernelarc_mcp.host.telling import Teller
+from kernelarc_mcp.host.telling import NOTABLE, Teller
 
+_LOG: Final = logging.getLogger(__name__)
 CALIBRATION_SECONDS: Final = 6 * 3600.0
 """Deadline of a calibration: nurseries times pairs are the user's choice."""
 CALIBRATION_TRIES: Final = 3
@@ -82,6 +84,7 @@ class DutyWork:
         request = self._duties.calibration()
         if request is None:
             return
+        _LOG.info("calibrating: the device's noise is measured before anything", extra=NOTABLE)
         noted = self._teller.noter("The device's noise is being measured first")
 
         def heard(progress: Progress) -> None:
@@ -95,6 +98,10 @@ class DutyWork:
         if result.calibration is None:
             raise GuardDied("returned no calibration")
         self._duties.calibrated(result)
+        noise = f"a pair's noise is {result.calibration.sd_confirm:.2g} %"
+        why = self._duties.quarantine()
+        ready = f"the device stays quarantined: {why}" if why else "ready to judge"
+        _LOG.info("calibrated: %s; %s", noise, ready, extra=NOTABLE)
 
     async def _recalibrate(self) -> None:
         """Do the calibration that is due; drop one that was asked for after so many failures."""

@@ -38,8 +38,10 @@ async def serve_several(
     rules: Rules,
     on_listening: Callable[[str], None],
     on_stopping: Callable[[], None],
-) -> None:
+) -> int:
     """Serve until SIGTERM or SIGINT; port 0 takes a free one, told to `on_listening` as a URL.
+
+    Return the signal's number, 0 without one, where it did not end the process.
 
     Each campaign keeps its own tokens, limits and dispatcher. Raises CannotListen.
     """
@@ -61,8 +63,9 @@ async def serve_several(
         on_listening(url)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(collect_between)
-            await run(together, connections, found, stopping)
+            ended_by = await run(together, connections, found, stopping)
             tasks.cancel_scope.cancel()
+        return ended_by
 
 
 class Together:

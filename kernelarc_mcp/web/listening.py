@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final, Protocol
 
 import anyio
@@ -49,8 +50,12 @@ async def run(
     connections: Connections,
     listening: socket.socket,
     on_stopping: Callable[[], None] = lambda: None,
-) -> None:
-    """Serve until SIGTERM or SIGINT; `on_stopping` is called at that, before anything is ended."""
+) -> int:
+    """Serve until SIGTERM or SIGINT; `on_stopping` is called at that, before anything is ended.
+
+    Return the signal's number where it did not end the process as signals do: a shell that is no
+    terminal's has its background processes ignore SIGINT. 0 where no signal came.
+    """
     config = uvicorn.Config(
         entrance,
         http=watched_by(connections),
@@ -68,8 +73,10 @@ async def run(
     AppStatus.enable_automatic_graceful_drain = False
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(entrance.watch)
-        await _Server(config, entrance, on_stopping).serve(sockets=[listening])
+        server = _Server(config, entrance, on_stopping)
+        await server.serve(sockets=[listening])
         tasks.cancel_scope.cancel()
+    return server.ended_by
 
 
 class _Server(uvicorn.Server):
@@ -81,6 +88,12 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._entrance = entrance
         self._on_stopping = on_stopping
+        self.ended_by = 0
+        """Number of the first signal that told it to end."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.ended_by = self.ended_by or sig
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -1,6 +1,7 @@
 """The dispatcher with real processes: election, exact charging, faults and resuming."""
 
 import json
+import logging
 import os
 import signal
 from pathlib import Path
@@ -50,7 +51,10 @@ def claims(host: Host) -> list[int]:
     return [json.loads(row.body)["process"] for row in rows if row.kind == "judging"]
 
 
-def test_a_faster_candidate_is_confirmed_and_becomes_the_record(folder: Path, guard: str) -> None:
+def test_a_faster_candidate_is_confirmed_and_becomes_the_record(
+    folder: Path, guard: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kernelarc_mcp.host.duty_work")
     with opened(folder) as host:
         ticket = host.submit("ada", source=planned(1, "gain:20")).ticket
         judge_all(folder, guard)
@@ -62,6 +66,8 @@ def test_a_faster_candidate_is_confirmed_and_becomes_the_record(folder: Path, gu
         assert (record.submission, record.speedup) == (ticket, view.speedup)
         assert view.state_after.branch == ticket and view.state_after.r == 0
     assert verify(folder) == []
+    begun, ready = (one.getMessage() for one in caplog.records if "notable" in vars(one))
+    assert begun.startswith("calibrating: ") and ready.endswith("; ready to judge")
 
 
 def test_each_kind_of_outcome_counts_as_the_rules_say(folder: Path, guard: str) -> None:

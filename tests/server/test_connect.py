@@ -124,6 +124,14 @@ FORMS: dict[Client, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+WITHOUT: dict[Client, str] = {
+    "claude": "Without it Claude Code warns `Missing environment variables: KERNELARC_TOKEN`.",
+    "codex": "Without it Codex refuses to start: `required MCP servers failed to initialize: ",
+    "gemini": "Without it Gemini CLI says only `Disconnected` of the server.",
+}
+"""What each client does without a token, as it was seen; of the others only the server is known."""
+
+
 def read(path: str, text: str) -> Any:
     return tomllib.loads(text) if path.endswith(".toml") else json.loads(text)
 
@@ -376,6 +384,7 @@ def test_the_first_prompt_is_told_and_gemini_may_be_trusted(
         assert '"…"' not in err and "trust" not in out
         if client != "vscode":
             assert "from a shell in which KERNELARC_TOKEN is set" in err
+            assert WITHOUT.get(client, "Without it the server answers with status 401.") in err
         status, _, err = run(*stdio, client)
         assert status == 0 and "TOKEN" not in err, err
     status, out, _ = run(*base, "gemini", "--trust")
@@ -391,6 +400,9 @@ def test_a_connection_that_does_not_work_is_explained(
     monkeypatch.delenv("KERNELARC_TOKEN", raising=False)
     status, out, err = run(*base, "--url", served)
     assert status == 0 and json.loads(out) and "KERNELARC_TOKEN is not set" in err
+    code = ("connect", folder, "--client", "vscode", "--http")
+    status, out, err = run(*code)
+    assert (status, out) == (2, "") and "say which agent the client is (ada, bob)" in err
     assert run(*base, "--url", served, "--check")[0] == 1, "nothing was tried, and it was asked for"
     monkeypatch.setenv("KERNELARC_TOKEN", place.tokens["bob"])
     for url, said in (

@@ -125,6 +125,20 @@ async def test_a_stop_does_not_wait_for_listening_clients(place: Place, silent_g
         assert process.returncode == -signal.SIGTERM
 
 
+def test_ctrl_c_that_a_shell_had_its_background_processes_ignore_ends_with_its_status_too(
+    place: Place, silent_guard: str
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with http_server(place.folder, silent_guard) as (process, url):
+            # Before it serves nothing listens to a signal that is ignored.
+            assert httpx2.get(url.replace("/mcp", "/health"), timeout=60).status_code == 200
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 128 + signal.SIGINT
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 async def test_the_serving_process_maps_no_torch(place: Place, silent_guard: str) -> None:
     with http_server(place.folder, silent_guard) as (process, url):
         async with client_of(url, place.tokens["ada"]) as client:
