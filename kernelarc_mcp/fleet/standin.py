@@ -37,6 +37,10 @@ JOIN_SECONDS: Final = 45.0
 """How long it waits for the head before it gives up; whoever started it tries again."""
 
 
+LATE_SECONDS: Final = 10.0
+"""After which it is said that somebody listens at the head's address, but lets nobody in."""
+
+
 class Voice:
     """Standard output, for what is on the wire and nothing else."""
 
@@ -160,15 +164,22 @@ async def _main(options: argparse.Namespace, voice: Voice) -> None:
     # A driver needs a node of its own host; one without devices does.
     outside = not is_here(address.host) and not has_node()
     node = Node(NodeOptions(address=str(address))) if outside else None
+    # A thread's: Ray holds this one up for minutes where it is no Ray head that listens there.
+    why = f"somebody listens at {address}, but did not let this host into a Ray cluster yet"
+    late = threading.Timer(LATE_SECONDS, voice.say, [Hindrance(why=why)])
+    late.daemon = True
+    late.start()
     try:
         if node is not None:
             # In this thread, with which it ends; nobody waits for anything yet.
             node.start()
         await link.connect()
+        late.cancel()
         await session.enter()
         await StandIn(session, voice).serve(lines)
         await session.leave()
     finally:
+        late.cancel()
         if node is not None:
             node.stop()
 

@@ -54,6 +54,24 @@ def test_a_stand_in_says_why_it_waits_and_gives_up_and_ends_when_nobody_asks_any
     assert {FROM_FLEET.validate_json(line) for line in said.splitlines()} == {Hindrance(why=why)}
 
 
+def test_a_port_at_which_something_else_than_a_head_listens_is_told_as_that() -> None:
+    program = "from kernelarc_mcp.fleet import standin; standin.LATE_SECONDS = 0.1; standin.main()"
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with subprocess.Popen(
+            [sys.executable, "-I", "-c", program, "--address", address]
+            + ["--campaign", "c", "--kind", "cpu"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as standin:
+            assert standin.stdout is not None
+            told = FROM_FLEET.validate_json(standin.stdout.readline())
+            standin.kill()
+    assert isinstance(told, Hindrance)
+    assert told.why.startswith(f"somebody listens at {address}, but did not let this host into")
+
+
 class Near(Link):
     """A link to a broker of this process."""
 
