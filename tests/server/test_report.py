@@ -36,7 +36,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         host.submit("bob", source=planned(2, "wrong"), summary="half precision")
     judge_all(folder, scripted_guard(place))
     with opened(folder) as host:
-        host.conclude("ada", kind="win", summary="wide loads", lesson="use them", evidence="s001")
+        host.conclude("ada", kind="win", summary="wide loads.", lesson="use them", evidence="s001")
         host.submit("ada", source=planned(3, "gain:0"), summary="waits")
     return folder
 
