@@ -32,12 +32,18 @@ def read_head(text: str) -> tuple[str, int]:
 
 
 def make_executor(
-    text: str, settings: CampaignSettings, folder: Path, guard_python: str
+    text: str,
+    settings: CampaignSettings,
+    folder: Path,
+    guard_python: str,
+    *,
+    look_up: bool = True,
 ) -> Executor:
     """Return the executor that `text` names: `local`, `ray` or `ray://HOST[:PORT][/NAMESPACE]`.
 
     Nothing is started before a dispatcher enters it. Ray is not imported here or later: only the
-    stand-in's process does that.
+    stand-in's process does that. With `look_up` a head whose name has no address is refused, which
+    may take as long as a name server does.
     """
     log = folder / "guard.log"
     if text == LOCAL:
@@ -54,7 +60,8 @@ def make_executor(
     if find_spec("ray") is None:
         raise ExecutorError(f"{text} needs Ray: pip install 'kernelarc-mcp[ray]'")
     try:
-        socket.getaddrinfo(host, port)
+        if look_up:
+            socket.getaddrinfo(host, port)
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ExecutorError(f"{text}: no address can be found for {host!r}: {why}") from error

@@ -68,7 +68,8 @@ def serve_together(
     def build(host: Host) -> "MCPServer[None]":
         # A fleet's broker gives each name its share of the devices: two campaigns may be called alike.
         named = host.settings.model_copy(update={"name": host.folder.name})
-        judging = make_executor(executor, named, host.folder, python)
+        # Looked up above: here it would hold the other campaigns up.
+        judging = make_executor(executor, named, host.folder, python, look_up=False)
         return build_server(host, guard_python=python, executor=judging, log_level=level)
 
     at: dict[Place, str] = {}

@@ -56,6 +56,7 @@ def test_an_executor_is_named_in_one_word_and_anything_else_is_refused(
     monkeypatch.setattr("kernelarc_mcp.executors.socket.getaddrinfo", unknown)
     with pytest.raises(ExecutorError, match="'nohost': Name or service not known"):
         make_executor("ray://nohost", SETTINGS, tmp_path, sys.executable)
+    make_executor("ray://nohost", SETTINGS, tmp_path, sys.executable, look_up=False)
     monkeypatch.setattr("kernelarc_mcp.executors.find_spec", lambda name: None)
     with pytest.raises(ExecutorError, match=r"pip install 'kernelarc-mcp\[ray\]'"):
         make_executor("ray", SETTINGS, tmp_path, sys.executable)
