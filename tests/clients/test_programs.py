@@ -137,26 +137,21 @@ def submitted(folder: Path) -> bool:
         return bool(state.unsettled)
 
 
-def test_the_minimal_client_follows_its_submission_over_ends_of_the_server(tmp_path: Path) -> None:
+def test_the_minimal_client_follows_its_submission_over_an_end_of_the_server(
+    tmp_path: Path,
+) -> None:
     folder, kernel = tmp_path / "campaign", tmp_path / "kernel.py"
     kernel.write_text("PLAN = 'broken'\n\n\ndef run(x, y):\n    return x\n")
     token = dict(make_campaign(folder))["ada"]
-    silent, port = silent_guard(tmp_path), 0
-    arguments: tuple[str, ...] = ()
-    client = None
-    for ends in (subprocess.Popen.kill, subprocess.Popen.terminate):
-        with http_server(folder, silent, port=port) as (server, url):
-            port, arguments = urlsplit(url).port or 0, ("minimal.py", url, str(kernel))
-            client = client or start(*arguments, KERNELARC_TOKEN=token)
-            assert client.stdout is not None
-            while not client.stdout.readline().startswith("submitting"):
-                assert client.poll() is None
-            until(lambda: submitted(folder), "it is in the ledger")
-            ends(server)
-            while not client.stdout.readline().startswith("the server went away"):
-                assert client.poll() is None
-    assert client is not None
-    with http_server(folder, scripted_guard(tmp_path), port=port):
+    with http_server(folder, silent_guard(tmp_path)) as (server, url):
+        arguments = ("minimal.py", url, str(kernel))
+        client = start(*arguments, KERNELARC_TOKEN=token)
+        until(lambda: submitted(folder), "it is in the ledger")
+        server.kill()
+        assert client.stdout is not None
+        while not client.stdout.readline().startswith("the server went away"):
+            assert client.poll() is None
+    with http_server(folder, scripted_guard(tmp_path), port=urlsplit(url).port or 0):
         for process in (client, start(*arguments, KERNELARC_TOKEN=token)):
             status, out, errors = end(process)
             assert status == 0 and "REJECT build_failed" in out, out + errors
