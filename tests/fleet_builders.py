@@ -40,12 +40,13 @@ if "kernelarc_guard.build_slot" in sys.argv:
 os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 """
 _ADD = """#include <dlpack/dlpack.h>
+static const int number = NUMBER;
 extern "C" int run(const DLTensor* x, const DLTensor* y, DLTensor* z) {
   const float* a = static_cast<const float*>(x->data);
   const float* b = static_cast<const float*>(y->data);
   float* c = static_cast<float*>(z->data);
-  for (int64_t i = 0; i < x->shape[0]; ++i) c[i] = a[i] + b[i] + NUMBER - NUMBER;
-  return 0;
+  for (int64_t i = 0; i < x->shape[0]; ++i) c[i] = a[i] + b[i];
+  return number < 0;
 }
 """
 
