@@ -25,6 +25,7 @@ SHOWN_ON = {
     "suspected": BOARD,
     "remeasured": BOARD,
     "canary": BOARD,
+    "extra_measured": BOARD,
     "quarantined": BOARD,
     "staked": BOARD,
     "used": BOARD,
