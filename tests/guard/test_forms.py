@@ -258,7 +258,7 @@ def test_samples_that_do_not_follow_the_probabilities_are_wrong(tmp_path: Path, 
 
 def test_a_sample_beyond_the_top_k_is_wrong_at_once(tmp_path: Path) -> None:
     with pytest.raises(SolutionFault, match="output legal at"):
-        _judged(tmp_path, "unlimited", 3)
+        _judged(tmp_path, "unlimited", 50)  # some call draws such a sample; mostly the first
 
 
 def test_a_sampling_problem_of_the_benchmark_can_be_judged(tmp_path: Path) -> None:
