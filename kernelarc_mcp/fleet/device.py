@@ -5,7 +5,6 @@ It takes one request at a time, whoever asks, and ends what it does when it is t
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from kernelarc_guard.recipes import BuildFailed
 from kernelarc_guard.solution import Solution
 from kernelarc_mcp.fleet.choice import Device
 from kernelarc_mcp.fleet.core_shares import keep_to
-from kernelarc_mcp.fleet.identity import identified
+from kernelarc_mcp.fleet.identity import identified, take_environment
 from kernelarc_mcp.host.guard_client import (
     WAITING,
     GuardClient,
@@ -85,10 +84,7 @@ class DeviceActor:
     def __init__(self, offer: Offer) -> None:
         """Offer a device; its guard starts with the first question about its state."""
         self._offer = offer
-        for name, value in offer.environment.items():
-            os.environ.pop(name, None)
-            if value:
-                os.environ[name] = value
+        take_environment(offer.environment)
         if offer.cores:
             keep_to(offer.cores)
         offer.folder.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,23 @@
-"""What a guard's interpreter says of a device, or of a host that only builds. Imports no ray."""
+"""What both kinds of actors begin with: the host's environment, and what its guard's interpreter says. Imports no ray."""
 
 import asyncio
 import json
+import os
+from collections.abc import Mapping
 from typing import Final
 
 from kernelarc_mcp.fleet.choice import Device
 from kernelarc_mcp.fleet.versions import versions
 
 _SECONDS: Final = 120.0
+
+
+def take_environment(given: Mapping[str, str]) -> None:
+    """Make variables of the host's `worker` those of this process and its guard; an empty one is unset."""
+    for name, value in given.items():
+        os.environ.pop(name, None)
+        if value:
+            os.environ[name] = value
 
 
 async def identified(guard_python: str, place: str, name: str, host: str) -> Device:

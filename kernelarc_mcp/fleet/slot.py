@@ -18,7 +18,7 @@ from kernelarc_guard.entries import Artefact, taken
 from kernelarc_guard.prepare import BuildEnd, BuildOrder
 from kernelarc_guard.sandbox import ALLOW_UNSANDBOXED
 from kernelarc_mcp.fleet.choice import Device
-from kernelarc_mcp.fleet.identity import identified
+from kernelarc_mcp.fleet.identity import identified, take_environment
 from kernelarc_mcp.host.guard_client import UNSANDBOXED_VARIABLE
 
 SIGN_SECONDS: Final = 1.0
@@ -124,10 +124,7 @@ class BuilderActor:
     def __init__(self, offer: SlotOffer) -> None:
         """Offer a slot; its process starts with the first order."""
         self._offer = offer
-        for name, value in offer.environment.items():
-            os.environ.pop(name, None)
-            if value:
-                os.environ[name] = value
+        take_environment(offer.environment)
         offer.folder.mkdir(parents=True, exist_ok=True)
         self._process = BuildProcess(offer)
         self._device: Device | None = None
