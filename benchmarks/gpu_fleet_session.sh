@@ -4,6 +4,7 @@
 #     benchmarks/gpu_fleet_session.sh first  OUT [SECONDS]     throughput and agreement
 #     benchmarks/gpu_fleet_session.sh second OUT [SECONDS]     interference, and Ray beside a local guard
 #     benchmarks/gpu_fleet_session.sh all    OUT [SECONDS]
+#     benchmarks/gpu_fleet_session.sh one    OUT [SECONDS]     what one GPU can show: Ray beside a local guard, throughput
 #
 # Everything has ended after SECONDS (default 500). OUT has three files: log.txt, raw.tar.gz, which is written anew
 # every 20 seconds, so that a call that is cut off loses no more than that, and tables.md. A part that fails or hangs keeps
@@ -71,7 +72,11 @@ case $which in
     part interference 60
     part beside 100
     ;;
-  *) say "$which: expected first, second or all" ;;
+  one)
+    part beside 56
+    part throughput 100
+    ;;
+  *) say "$which: expected first, second, all or one" ;;
 esac
 kill "$keeper"
 wait "$keeper" 2> /dev/null
