@@ -9,6 +9,7 @@ A B, B A, so that drift cancels. Time to verdict is what the ledger says: from `
 
 import sys
 import time
+from collections import Counter
 from contextlib import AsyncExitStack, ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from benchmarks.fleet_candidates import Entry, entries
 from benchmarks.fleet_machine import Counted, Machine
 from benchmarks.fleet_throughput import Campaign, create, serve, wait_ready
 from kernelarc_mcp.data import data_dir
-from kernelarc_mcp.host.events import Settled, Submitted
+from kernelarc_mcp.host.events import Confirmed, Screened, Settled, Submitted
 from kernelarc_mcp.host.verify import verify
 
 sys.path[:0] = [str(data_dir("clients"))]
@@ -115,15 +116,19 @@ async def _quiet(counted: Counted) -> None:
 
 
 def times(folder: Path) -> list[Row]:
-    """Return, for each submission in its order, its verdict and its seconds from submitted to settled."""
+    """Return, for each submission in its order, its verdict, its pairs and its seconds from submitted to settled."""
     begun: dict[str, float] = {}
+    pairs: Counter[str] = Counter()
     found = []
     for event in read_events(folder):
         at = datetime.fromisoformat(event.at).timestamp()
         if isinstance(event.body, Submitted):
             begun[event.submission] = at
+        elif isinstance(event.body, Screened | Confirmed):
+            pairs[event.submission] += len(event.body.result.pairs)
         elif isinstance(event.body, Settled):
             told = {"verdict": event.body.verdict, "reason": event.body.reason}
+            told["pairs"] = pairs[event.submission]
             found.append({"seconds": round(at - begun[event.submission], 3), **told})
     return found
 
@@ -136,6 +141,8 @@ def compared(local: list[Row], far: list[Row]) -> Row:
     if not ratios:
         return {"candidates": len(both), "judged alike": 0}
     sums = [sum(pair[side]["seconds"] for pair in alike) for side in (0, 1)]
+    # How many pairs a decision takes is chance, and most of a verdict's time.
+    even = [(a["seconds"], b["seconds"]) for a, b in both if a["pairs"] == b["pairs"]]
     return {
         "candidates": len(both),
         "judged alike": len(alike),
@@ -143,6 +150,12 @@ def compared(local: list[Row], far: list[Row]) -> Row:
         "Ray, median s": round(median(b["seconds"] for _, b in alike), 3),
         "Ray / local, all seconds": round(sums[1] / sums[0], 4),
         "Ray / local, median of candidates": round(median(ratios), 4),
+        "decided by as many pairs": len(even),
+        "Ray / local of these, all seconds": round(
+            sum(b for _, b in even) / sum(a for a, _ in even), 4
+        )
+        if even
+        else None,
         "Ray adds, median ms": round(
             1e3 * median(b["seconds"] - a["seconds"] for a, b in alike), 1
         ),

@@ -122,13 +122,18 @@ def test_agreement_counts_pairs_of_judgements_between_devices_and_on_one() -> No
 
 
 def test_ray_is_compared_on_candidates_that_both_judged_alike() -> None:
-    local = [{"seconds": s, "reason": "slower"} for s in (2.0, 4.0, 3.0)]
+    local = [{"seconds": s, "reason": "slower", "pairs": 1} for s in (2.0, 4.0, 3.0)]
     far = [
-        {"seconds": s, "reason": why} for s, why in ((2.2, "slower"), (4.2, "slower"), (9.0, "x"))
+        {"seconds": s, "reason": why, "pairs": pairs}
+        for s, why, pairs in ((2.2, "slower", 1), (4.2, "slower", 2), (9.0, "x", 7))
     ]
     found = compared(local, far)
     assert (found["candidates"], found["judged alike"]) == (3, 2)
     assert found["Ray / local, all seconds"] == round(6.4 / 6, 4)
+    assert (found["decided by as many pairs"], found["Ray / local of these, all seconds"]) == (
+        1,
+        1.1,
+    )
     assert compared(local, []) == {"candidates": 0, "judged alike": 0}
 
 
