@@ -83,7 +83,8 @@ def run(channel: socket.socket, confinement: Confinement, label: int) -> None:
         side = on_device.CudaSide(set_fds[0], set_fds[1:], setup["sets"])
         sets = side.sets
         send_frame(channel, {"mapped": True})
-        _call_nothing(page, side, setup["empty_windows"])
+        if setup["empty_windows"]:
+            _call_nothing(page, side)
         try:
             recv_frame(channel)  # nothing of a solution before the guard has measured all arms' so
         except FrameError:
@@ -180,18 +181,19 @@ def _serve(
             page.report(order.call, control.RAISED, 0)
 
 
-def _call_nothing(page: control.ControlPage, side: "CudaSide", count: int) -> None:
-    """Call the smallest kernel as `_serve` calls a solution, a number of times."""
-    me = os.getpid()
-    for left in range(count, -1, -1):
-        if count:
-            os.kill(me, signal.SIGSTOP)
-        if left:
-            order = page.read_order()
-            side.before(order)
-            side.touch()
-            side.after(order)
-            page.report(order.call, control.DONE, 0)
+def _call_nothing(page: control.ControlPage, side: "CudaSide") -> None:
+    """Call the smallest kernel as `_serve` calls a solution, until woken without a new order."""
+    me, last = os.getpid(), 0
+    while True:
+        os.kill(me, signal.SIGSTOP)
+        order = page.read_order()
+        if order.call == last:
+            return
+        last = order.call
+        side.before(order)
+        side.touch()
+        side.after(order)
+        page.report(order.call, control.DONE, 0)
 
 
 def _native_loop(

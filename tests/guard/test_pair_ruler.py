@@ -1,11 +1,13 @@
 """A runner of the guard's own beside a pair, and what it says is taken off windows."""
 
+import mmap
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kernelarc_guard.cuda.turns import Turns
+from kernelarc_guard import control, runner
+from kernelarc_guard.cuda.turns import Disturbed, Turns
 from kernelarc_guard.faults import CandidateFault, SolutionFault
 from kernelarc_guard.pair_ruler import PairRuler
 
@@ -93,6 +95,57 @@ def test_a_runner_whose_empty_windows_are_unlike_all_others_is_noticed() -> None
         turns.add_before(own)
     assert not turns.unlike(150_500)
     assert turns.unlike(155_000) and turns.unlike(143_000)
+
+
+def test_a_runner_is_measured_again_before_its_windows_count_as_disturbed() -> None:
+    turns = Turns()
+    assert turns.settle(lambda: 149_300) == 149_300
+    taken = iter([159_200, 163_000, 150_000, 0])
+    assert turns.settle(lambda: next(taken)) == 150_000
+    assert list(taken) == [0]
+    assert turns.usual_ns == 149_650
+
+
+def test_a_runner_that_stays_unlike_the_others_is_refused_with_all_that_was_measured() -> None:
+    turns = Turns()
+    turns.add_before(149_300)
+    said: list[int] = []
+
+    def measure() -> int:
+        said.append(159_200 + 100 * len(said))
+        return said[-1]
+
+    with pytest.raises(Disturbed) as refused:
+        turns.settle(measure)
+    assert f"159.2, 159.3, 159.4, 159.5, 159.6, 159.7 us, measured {len(said)} times" in str(
+        refused.value
+    )
+    assert "took 149.3 us before" in str(refused.value)
+    assert turns.usual_ns == 149_300
+
+
+def test_a_runner_calls_nothing_as_often_as_it_is_asked_and_goes_on_when_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page = control.ControlPage(mmap.mmap(-1, control.SIZE))
+    seen: list[str] = []
+    orders = iter([1, 2, 3, None])
+
+    def stop(pid: int, number: int) -> None:
+        call = next(orders)
+        if call is not None:
+            page.order(control.Order(call, control.RUN, 0, flags=control.QUEUE))
+
+    side: Any = SimpleNamespace(
+        before=lambda order: seen.append(f"wait {order.call}"),
+        touch=lambda: seen.append("touch"),
+        after=lambda order: seen.append(f"done {order.call}"),
+    )
+    monkeypatch.setattr("os.kill", stop)
+    runner._call_nothing(page, side)
+    assert seen == [w for n in (1, 2, 3) for w in (f"wait {n}", "touch", f"done {n}")]
+    assert page.read_report()[:2] == (3, control.DONE)
+    assert list(orders) == []
 
 
 def test_first_pairs_have_rulers_and_later_ones_seldom() -> None:

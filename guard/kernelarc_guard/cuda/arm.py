@@ -25,7 +25,7 @@ from kernelarc_guard.cuda.draws import CudaDrawer
 from kernelarc_guard.cuda.flags import Flags, new_flags
 from kernelarc_guard.cuda.returned import check_returned
 from kernelarc_guard.cuda.seal import Seal
-from kernelarc_guard.cuda.turns import Turns
+from kernelarc_guard.cuda.turns import Disturbed, Turns
 from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.frames import send_frame
@@ -227,8 +227,7 @@ class CudaArm(Arm):
     def _load(self, setup: dict[str, Any], control_fd: int) -> None:
         """Give the runner what it needs; where calls are timed, two of them start side by side."""
         self._runner.wait_opened()
-        windows = 0 if self._awake else _WARM_WINDOWS + _EMPTY_WINDOWS
-        self._send(setup | {"empty_windows": windows}, control_fd)
+        self._send(setup | {"empty_windows": not self._awake}, control_fd)
         if self._awake:
             self.wait_loaded()
 
@@ -251,26 +250,24 @@ class CudaArm(Arm):
         """Learn what the two contexts need to take turns, before anything of a solution runs.
 
         Calls of the smallest kernel are made as those of the solution will be; nothing that ever ran
-        a solution may be alive. Refused where they are unlike those of others: then somebody else
-        is at work on the device.
+        a solution may be alive. Refused where they stay unlike those of others, measured again and
+        again: then somebody else is at work on the device.
         """
         self.wait_mapped()
         if self._ready:
             return
         self._ready = True
         try:
-            taken = [self._empty_window() for _ in range(_WARM_WINDOWS + _EMPTY_WINDOWS)]
+            self.empty_ns = self._turns.settle(self._empty_windows)
+        except Disturbed as disturbed:
+            raise Refused(str(disturbed)) from None
         except (SolutionFault, NurseryLost) as fault:
             raise Refused(f"an empty window failed: {fault}") from None
-        empty = round(middle_mean(taken[_WARM_WINDOWS:]))
-        if self._turns.unlike(empty):
-            usual = self._turns.usual_ns or 0
-            raise Refused(
-                f"an empty window takes {empty / 1e3:.1f} us where it took {usual / 1e3:.1f} us"
-                " before: something else is at work on the device"
-            )
-        self.empty_ns = empty
-        self._turns.add_before(empty)
+
+    def _empty_windows(self) -> int:
+        """Return what windows around the smallest kernel take, the first ones left out."""
+        taken = [self._empty_window() for _ in range(_WARM_WINDOWS + _EMPTY_WINDOWS)]
+        return round(middle_mean(taken[_WARM_WINDOWS:]))
 
     def _empty_window(self) -> int:
         """Return the nanoseconds of a window around the smallest kernel; raises SolutionFault."""

@@ -1,6 +1,7 @@
 """What the device needs to take turns between two contexts, which every window holds; light."""
 
 from collections import deque
+from collections.abc import Callable
 from statistics import median
 from typing import Final
 
@@ -12,6 +13,12 @@ _EVERY: Final = 8
 """With so few rulers known every pair has one, later one in so many."""
 _UNLIKE_NS: Final = 5_000
 """What differs by more than this is no change of contexts."""
+_TRIES: Final = 6
+"""So often a runner that has just started is measured before it counts as disturbed for good."""
+
+
+class Disturbed(Exception):
+    """Something else than the guard and the runner was at work on the device, as often as was looked."""
 
 
 class Turns:
@@ -50,6 +57,26 @@ class Turns:
     def add_before(self, taken: int) -> None:
         """Take note of what they took in a runner that has just started."""
         self._before.append(taken)
+
+    def settle(self, measure: Callable[[], int]) -> int:
+        """Measure a runner that has just started until it is like the others; return what it took.
+
+        `measure` is asked again where its answer is unlike, a few times: a neighbour's burst is over
+        soon. That is taken note of. Disturbed with all answers where none was like the others'.
+        """
+        taken: list[int] = []
+        while len(taken) < _TRIES:
+            own = measure()
+            if not self.unlike(own):
+                self.add_before(own)
+                return own
+            taken.append(own)
+        told = ", ".join(f"{one / 1e3:.1f}" for one in taken)
+        raise Disturbed(
+            f"an empty window takes {told} us, measured {len(taken)} times one after the other, "
+            f"where it took {(self.usual_ns or 0) / 1e3:.1f} us before: something else is at work "
+            "on the device"
+        )
 
     def unlike(self, own: int) -> bool:
         """Say whether what a runner's took is no mere change of contexts."""
