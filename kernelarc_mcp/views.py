@@ -145,7 +145,8 @@ class CalibrationView(Described):
     sd_percent: float
     """Upper bound of the standard deviation of one confirming pair."""
     spread_pairs: int | None
-    """Pairs of the record with itself since its KEEP that it is from; null: the calibration's own."""
+    """Pairs of the record with itself that it is from, after its KEEP or of the last A/A canary; null: the
+    calibration's own."""
     mean_percent: float
     """Mean difference of identical arms."""
     shared_bias_percent: float | None

@@ -19,7 +19,7 @@ from kernelarc_mcp.host.events import (
 from kernelarc_mcp.host.restoring import restore_owed
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.submit import solution_of
-from kernelarc_mcp.host.watching import canary_due, p_value_of, respread_by, withdrawal
+from kernelarc_mcp.host.watching import canary_due, p_value_of, respread_by, spread_by, withdrawal
 from kernelarc_mcp.machine import describe_machine
 
 CANARY_PAIRS = 14
@@ -185,8 +185,11 @@ class Duties:
                 machine=self._machine,
                 detail=detail,
             )
-            p_value = p_value_of(writer.state, found)
-            writer.append(found.model_copy(update={"p_value": p_value}))
+            known = {
+                "p_value": p_value_of(writer.state, found),
+                "spread": spread_by(writer.state, found),
+            }
+            writer.append(found.model_copy(update=known))
             why = writer.state.quarantine_due
             if why:
                 writer.append(Quarantined(detail=f"{why}."))

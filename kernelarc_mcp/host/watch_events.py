@@ -24,6 +24,14 @@ class CalibrationDropped(Model):
     detail: str
 
 
+class Spread(Model):
+    """How far pairs of a record with itself lie apart, and what that can prove; percent."""
+
+    sd_screen: float = Field(gt=0)
+    sd_confirm: float = Field(gt=0)
+    resolution: float | None
+
+
 class SpreadUpdated(Model):
     """Another solution became the record and was compared with itself: so much do pairs spread now."""
 
@@ -73,6 +81,9 @@ class Canary(Model):
     """None where the guard could not do it: then it says nothing."""
     p_value: float | None
     """Exact signed-rank test: two-sided for `same`, for slower where delayed."""
+    spread: Spread | None = None
+    """What is planned with from here on. None where a delay was planted or nothing was measured, and in ledgers
+    of before canaries gave it."""
     machine: str
     detail: str
 

@@ -23,6 +23,7 @@ from kernelarc_mcp.host.events import (
 from kernelarc_mcp.host.inconsistent import expect
 from kernelarc_mcp.host.state import Attempt, CampaignState, CanaryStep
 from kernelarc_mcp.host.totals import withdraw_record
+from kernelarc_mcp.host.watch_events import Spread
 
 DRIFT_LEVEL = 0.01
 """Chance that noise alone makes a record suspect in one confirmation."""
@@ -112,6 +113,25 @@ def respread_by(state: CampaignState, result: Result | None) -> Calibration:
         for pair in result.pairs
     ]
     return respread(calibration, pairs, state.campaign.settings.parameters)
+
+
+def spread_by(state: CampaignState, canary: Canary) -> Spread | None:
+    """Return the spread that a canary's pairs give; None where they are not the record's own, or failed."""
+    result = canary.result
+    if canary.sort != "same" or result is None or result.verdict is not None:
+        return None
+    if len(result.pairs) < 2:
+        return None
+    return spread_of(respread_by(state, result))
+
+
+def spread_of(calibration: Calibration) -> Spread:
+    """Return what a calibration plans with."""
+    return Spread(
+        sd_screen=calibration.sd_screen,
+        sd_confirm=calibration.sd_confirm,
+        resolution=calibration.resolution,
+    )
 
 
 def apply_watch(
@@ -215,6 +235,10 @@ def _canary(state: CampaignState, event: Event, body: Canary) -> None:
     expect(event, (body.planted > 0) == (body.sort == "delayed"), "a delay is planted, or none")
     p_value = p_value_of(state, body)
     expect(event, body.p_value == p_value, f"its pairs have the p-value {p_value!r}")
+    if body.spread is not None:
+        spread = spread_by(state, body)
+        expect(event, body.spread == spread, f"its pairs give the spread {spread!r}")
+        state.calibration = respread_by(state, body.result)
     state.canaries.append(CanaryStep(body.sort, body.planted, p_value))
     if not state.quarantined:
         state.quarantine_due = alarm(*recent_canaries(state))

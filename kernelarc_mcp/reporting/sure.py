@@ -103,7 +103,7 @@ def _noise(document: Document) -> list[str]:
     at = datetime.fromisoformat(view.at).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     since = ""
     if view.spread_pairs is not None:
-        since = f", since the record's KEEP by {view.spread_pairs} of the record's own"
+        since = f", planned with since by {view.spread_pairs} later ones of the record with itself"
     said = (
         f"Noise: calibrated {at} with {view.pairs} pairs of a kernel with itself{since}; such pairs differ"
         f" by {view.sd_percent:.4g} % (standard deviation)."

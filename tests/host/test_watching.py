@@ -1,6 +1,7 @@
 """Records that drift or fail, canaries and quarantine, with a scripted guard and real rows."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -9,9 +10,12 @@ from host_places import judge_all, make_campaign, opened, planned
 
 from kernelarc_guard.reasons import REASONS, check_outcome
 from kernelarc_mcp.host.dispatcher import Dispatcher, machine_id
-from kernelarc_mcp.host.duties import Duties
+from kernelarc_mcp.host.duties import CANARY_PAIRS, Duties
+from kernelarc_mcp.host.events import Canary, read
 from kernelarc_mcp.host.host import Host
+from kernelarc_mcp.host.replay import Inconsistent, replay
 from kernelarc_mcp.host.verify import verify
+from kernelarc_mcp.host.watching import spread_of
 
 
 def bodies(host: Host, kind: str) -> list[dict[str, object]]:
@@ -159,8 +163,33 @@ def test_canaries_come_at_their_rate_and_cost_no_attempt(tmp_path: Path, guard: 
         seen = host.board("ada").canaries
         assert (seen.same, seen.same_hits, seen.delayed, seen.delayed_seen) == (1, 0, 1, 1)
         assert seen.same_bounds[0] == 0 and seen.delayed_bounds[1] == 1
+        same, delayed = bodies(host, "canary")
+        with host.campaign.journal.reading() as state:
+            planned_with = state.calibration
+        assert planned_with is not None and planned_with.spread_pairs == CANARY_PAIRS
+        assert same["spread"] == spread_of(planned_with).model_dump(mode="json")
+        assert delayed["spread"] is None
         assert host.brief("ada").state.attempts_used == 5
     assert verify(folder) == []
+
+
+def test_a_canary_that_gives_another_spread_than_its_pairs_is_refused(
+    tmp_path: Path, guard: str
+) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder, canary_rate=1.0)
+    with opened(folder) as host:
+        host.submit("ada", source=planned(0, "gain:0"))
+        judge_all(folder, guard)
+        events = [read(row) for row in host.campaign.journal.ledger.rows_after(0)]
+    (canary,) = (event for event in events if isinstance(event.body, Canary))
+    assert isinstance(canary.body, Canary) and canary.body.spread is not None
+    told = canary.body.spread.model_copy(update={"sd_confirm": canary.body.spread.sd_confirm / 2})
+    body = canary.body.model_copy(update={"spread": told})
+    told_events = [replace(event, body=body) if event is canary else event for event in events]
+    assert replay(events).calibration is not None
+    with pytest.raises(Inconsistent, match="its pairs give the spread"):
+        replay(told_events)
 
 
 def test_failed_canaries_quarantine_the_device_until_it_is_calibrated_again(
