@@ -29,6 +29,8 @@ class Live:
         """Looks in a row at which the server waited for the device."""
         self._steps = 0
         """Of the start that were printed."""
+        self._spread_due = ""
+        """The record whose own noise was being measured."""
 
     @property
     def verdicts(self) -> int:
@@ -51,6 +53,7 @@ class Live:
             ]
             steps = {step.ticket: step.speedup for step in state.records}
             waits = WAITING in noted(self._campaign)
+            due, noise = state.spread_due, state.calibration and state.calibration.sd_confirm
             drafting = [
                 (agent.name, agent.episode, agent.lens)
                 for agent in state.agents.values()
@@ -65,6 +68,12 @@ class Live:
         for attempt in sorted(settled, key=lambda attempt: attempt.last_seq):
             self._told.add(attempt.ticket)
             self._say(attempt.agent, _verdict(attempt, steps.get(attempt.ticket)))
+        if due != self._spread_due:
+            if noise and not due:
+                self._say("", f"[dim]a pair's noise is {noise:.2g} % now[/]")
+            elif due:
+                self._say("", "[dim]measuring the new record's own noise[/]")
+            self._spread_due = due
         for name, episode, lens in drafting:
             self._episodes[name] = episode
             self._say(name, f"[magenta]plateau: must DRAFT, under lens {lens}[/]")
