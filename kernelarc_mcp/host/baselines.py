@@ -4,11 +4,12 @@ from typing import Final
 
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.solution import Solution, SourceFile, Spec
+from kernelarc_mcp.host import products
 from kernelarc_mcp.host.events import Created
 
 REFERENCE: Final = "reference"
 COMPILED: Final = "torch.compile"
-_PRODUCTS: Final = frozenset({"gemm", "matmul", "linear"})
+TUNED: Final = "cuBLASLt autotuned"
 _COMPILED_TAIL: Final = """
 
 import torch as _torch_to_compile
@@ -20,13 +21,18 @@ run = _torch_to_compile.compile(run)
 def lines_to_beat(created: Created) -> dict[str, Solution]:
     """Return the solutions by their names on the board, in the order in which they are judged.
 
-    Everywhere the reference, where it is not the seed; on a GPU also what torch.compile makes of it.
+    Everywhere the reference, where it is not the seed; on a GPU also what torch.compile makes of it,
+    and the fastest that cuBLASLt has where the problem is one matrix product.
     """
     lines: dict[str, Solution] = {}
     if created.reference is not None:
         lines[REFERENCE] = created.reference
     if created.settings.device.startswith("cuda"):
-        lines[COMPILED] = compiled_solution(created.problem.definition)
+        definition = created.problem.definition
+        lines[COMPILED] = compiled_solution(definition)
+        tuned = products.tuned_product(definition, TUNED) if _is_product(created) else None
+        if tuned is not None:
+            lines[TUNED] = tuned
     return lines
 
 
@@ -34,8 +40,13 @@ def line_detail(created: Created, name: str) -> str:
     """Say what a line to beat is."""
     if name == COMPILED:
         return "The reference through torch.compile, against the seed."
+    if name == TUNED:
+        return (
+            f"The product through cuBLASLt, the fastest of up to {products.ALGORITHMS} algorithms as"
+            " nvmath-python's autotune finds it for each shape, against the seed."
+        )
     told = "The reference, run as a solution, against the seed."
-    if created.settings.device.startswith("cuda") and created.operator_class in _PRODUCTS:
+    if created.settings.device.startswith("cuda") and _is_product(created):
         return f"{told} Its products are cuBLAS."
     return told
 
@@ -53,3 +64,7 @@ def compiled_solution(definition: Definition) -> Solution:
         ),
         sources=[SourceFile(path="compiled.py", content=definition.reference + _COMPILED_TAIL)],
     )
+
+
+def _is_product(created: Created) -> bool:
+    return created.operator_class in products.CLASSES

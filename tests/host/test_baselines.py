@@ -4,10 +4,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from host_places import judge_all, make_campaign_with_seed, make_problem, opened, scripted_guard
+from host_places import (
+    judge_all,
+    make_campaign_with_seed,
+    make_problem,
+    make_settings,
+    opened,
+    scripted_guard,
+)
 
 from kernelarc_guard.policy import examine
-from kernelarc_mcp.host.baselines import compiled_solution
+from kernelarc_guard.problem import read_problem
+from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.host.baselines import TUNED, compiled_solution, line_detail, lines_to_beat
+from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
 
 
@@ -42,3 +52,27 @@ def test_what_torch_compiles_is_the_reference_itself(monkeypatch: pytest.MonkeyP
     names: dict[str, object] = {}
     exec(solution.sources[0].content, names)
     assert compiled == [names["run"]]
+
+
+@pytest.mark.parametrize(
+    ("device", "names"),
+    [("cpu", []), ("cuda:0", ["torch.compile", "cuBLASLt autotuned"])],
+)
+def test_a_product_on_a_gpu_is_also_compared_with_an_autotuned_library(
+    tmp_path: Path, device: str, names: list[str]
+) -> None:
+    folder = tmp_path / "campaign"
+    problem = read_problem(data_dir("kernels") / "gemm_bf16")
+    Host.create(folder, make_settings(problem="gemm_bf16", device=device), problem, None)
+    judge_all(folder, scripted_guard(tmp_path))
+    with opened(folder) as host:
+        assert [line.name for line in host.board().baselines] == [
+            "seed",
+            *names,
+            "reference",
+        ]
+        with host.campaign.journal.reading() as state:
+            created = state.campaign
+    assert (TUNED in lines_to_beat(created)) == (device == "cuda:0")
+    assert "nvmath-python" in line_detail(created, TUNED)
+    assert verify(folder) == []
