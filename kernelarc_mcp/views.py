@@ -98,7 +98,7 @@ class RatioView(Described):
 
     ratio: float
     lower: float
-    """Two-sided 95 % interval over the pairs of that comparison."""
+    """Two-sided 95 % interval over the pairs of that comparison that had the seed beside them."""
     upper: float
     pairs: int
 

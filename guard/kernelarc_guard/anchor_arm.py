@@ -1,4 +1,4 @@
-"""The third runner of a confirming pair: the campaign's baseline, beside some of the arms' calls.
+"""The third runner of some confirming pairs: the campaign's baseline, beside some of the arms' calls.
 
 Imports torch. It is called before or after both arms, by a coin, never between them: their own
 alternation stays what it is without it.
@@ -116,7 +116,7 @@ class AnchorArm:
         bench, outputs = self._bench, self._last
         if bench.agree(workload, outputs, right):
             return
-        result = bench.judge(workload, outputs, bench.answer(workload, draw))
+        result = bench.judge(workload, outputs, draw)
         if not result.ok:
             raise anchor_failed(result.reason or "wrong_result", result.detail)
 

@@ -4,7 +4,7 @@ Policy, build, smoke, correctness, then the screen or the confirmation.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
@@ -38,7 +38,7 @@ from kernelarc_guard.protocol import (
     Request,
     Screen,
 )
-from kernelarc_guard.ratios import anchored
+from kernelarc_guard.ratios import anchor_due, anchored
 from kernelarc_guard.report import Report
 from kernelarc_guard.room import room_for
 from kernelarc_guard.sandbox import Sandbox
@@ -219,8 +219,7 @@ class Case:
 
     def _compare(self, request: Compare) -> None:
         report = self._report
-        candidate = replace(self._contestants.arms["candidate"], planted=request.planted)
-        record = self._contestants.arms["record"]
+        candidate, record = self._contestants.arms["candidate"], self._contestants.arms["record"]
         bench = self._bench()
         if request.checked:
             first = self._nurseries.current()
@@ -230,8 +229,26 @@ class Case:
                 check_workloads(bench, first, candidate, tried, report)
         nursery = self._renewed()
         with report.stage("timing"), PinnedAway(bench.drawer.threads):
+            if request.planted:
+                candidate = self._planted(bench, nursery, record, candidate, request.planted)
             for _ in range(request.pairs):
                 self._pair(bench, nursery, record, candidate, request.blocks)
+
+    def _planted(
+        self,
+        bench: Bench,
+        nursery: Nursery,
+        record: Contestant,
+        candidate: Contestant,
+        percent: float,
+    ) -> Contestant:
+        """Return the candidate with a delay, as long as the device can plant one."""
+        try:
+            slower = self._backend.planted(bench, nursery, record, candidate, percent)
+        except CandidateFault as fault:
+            raise self._report.failure("timing", fault) from None
+        self._report.planted = slower.planted
+        return slower
 
     def _decide(
         self,
@@ -244,8 +261,11 @@ class Case:
         anchor: Contestant | None = None,
     ) -> Decision:
         decision: Decision | None = None
+        place = 0
         while decision is None:
-            decision = step(self._pair(bench, nursery, record, candidate, blocks, anchor))
+            beside = anchor if anchor_due(place) else None
+            decision = step(self._pair(bench, nursery, record, candidate, blocks, beside))
+            place += 1
         self._report.decide(decision)
         problem = self._request.problem
         if not all(redrawn(problem.definition, one) for one in problem.workloads):

@@ -96,7 +96,7 @@ class Confirm(BaseRequest):
     record: Solution
     candidate: Solution
     anchor: Solution | None = None
-    """The campaign's baseline, measured along; None: the record is the baseline."""
+    """The campaign's baseline, measured along in some pairs; None: the record is the baseline."""
     parameters: Parameters = Parameters()
     calibration: Calibration
     stake: float = Field(gt=0, lt=1)
@@ -118,7 +118,8 @@ class Compare(BaseRequest):
     blocks: int = Field(default=1, ge=1, le=64)
     """Of each pair."""
     planted: float = Field(default=0.0, ge=0, le=100)
-    """The candidate's runner waits busily so that each call takes this much (percent) longer."""
+    """The candidate's runner makes calls this much (percent, over all workloads) longer, or more
+    where the device cannot plant so little: see the result."""
     checked: bool = False
     """Run smoke and correctness on the candidate first, as a screen does: nobody did that on such a device."""
 
@@ -212,9 +213,11 @@ class Result(Model):
     pairs: list[PairTimes] = []
     decision: Decision | None = None
     anchored: Anchored | None = None
-    """Of a confirmation: both arms over the anchor."""
+    """Of a confirmation: both arms over the anchor, in the pairs that had it."""
     apart: list[PairTimes] = []
     """Of a would-be KEEP: rounds with the arms in separate lifetimes."""
+    planted: float | None = Field(default=None, gt=0)
+    """Of a comparison: the delay (percent) that was planted, at least what was asked for."""
     calibration: Calibration | None = None
     """The calibration used, returned so that it can be stored."""
     observations: list[str] = []

@@ -1,12 +1,14 @@
 """Ratios to the anchor: record and candidate over the campaign's baseline, from one comparison.
 
-The anchor is called beside some of the calls of a block. Its times are compared with the arms' times
-of those very calls, pooled over the blocks of a pair, so that identical kernels give like statistics.
+The anchor is there in some pairs of a confirmation, and called beside some of the calls of their
+blocks. Its times are compared with the arms' times of those very calls, pooled over the blocks of a
+pair, so that identical kernels give like statistics.
 """
 
 import math
 from collections.abc import Sequence
 from statistics import fmean, median, stdev
+from typing import Final
 
 from kernelarc_guard.model import Model
 from kernelarc_guard.pairs import Times, pair_value, workload_values
@@ -19,10 +21,11 @@ AnchoredBlock = tuple[Times, Times, AnchorTimes]
 
 TAIL = 0.025
 """Error on each side of a ratio's interval."""
+_FIRST: Final = 3
 
 
 class Ratio(Model):
-    """How many times as fast as the anchor, over the pairs of one comparison."""
+    """How many times as fast as the anchor, over the pairs of one comparison that had it."""
 
     ratio: Number
     """exp(mean_percent / 100)."""
@@ -33,6 +36,7 @@ class Ratio(Model):
     error_percent: Number
     """Standard error of the mean."""
     pairs: int
+    """Those that had the anchor."""
 
 
 class Anchored(Model):
@@ -43,16 +47,39 @@ class Anchored(Model):
     candidate: Ratio
 
 
+def anchor_due(place: int) -> bool:
+    """Say whether a confirmation's pair has the anchor, by its place from 0 on.
+
+    The first three have, as few values make a wide interval, then every other one.
+    """
+    return place < _FIRST or place % 2 == 0
+
+
+def with_anchor(pairs: Sequence[Sequence[AnchoredBlock]]) -> Sequence[Sequence[AnchoredBlock]]:
+    """Return those pairs of a confirmation that have the anchor, none where no pair has.
+
+    ValueError where it is neither in every pair, as all had it once, nor just in those where it is due.
+    """
+    have = [any(anchor for _, _, anchor in blocks) for blocks in pairs]
+    due = [anchor_due(place) for place in range(len(pairs))]
+    if any(have) and not all(have) and have != due:
+        first = next(place for place in range(len(pairs)) if have[place] != due[place])
+        says = "has the anchor, though none is due" if have[first] else "lacks the anchor's times"
+        raise ValueError(f"pair {first + 1} of {len(pairs)} {says}")
+    return [blocks for blocks, one in zip(pairs, have, strict=True) if one]
+
+
 def anchored(pairs: Sequence[Sequence[AnchoredBlock]], weights: Sequence[float]) -> Anchored:
     """Return both arms' ratios to the anchor; without anchor times the record is the anchor.
 
-    ValueError where there are fewer than two pairs, or a pair lacks anchor times others have.
+    ValueError where there are fewer than two pairs, or one lacks the anchor's times where it is due.
     """
-    if not any(anchor for blocks in pairs for _, _, anchor in blocks):
+    beside = with_anchor(pairs)
+    if not beside:
         plain = [pair_value([(r, c) for r, c, _ in blocks], weights) for blocks in pairs]
         return Anchored(record=None, candidate=ratio_of(plain))
     total = math.fsum(weights)
-    gains = [[_gains(blocks, w) for w in range(len(weights))] for blocks in pairs]
+    gains = [[_gains(blocks, w) for w in range(len(weights))] for blocks in beside]
     arms = [
         [math.fsum(w / total * gain[arm] for w, gain in zip(weights, pair, strict=True))
          for pair in gains]
@@ -66,8 +93,8 @@ def by_workload(pairs: Sequence[Sequence[AnchoredBlock]], workloads: int) -> lis
 
     Weighted together they are its ratio. Each interval is of its workload only. ValueError as there.
     """
-    if any(anchor for blocks in pairs for _, _, anchor in blocks):
-        each = [[_gains(blocks, place)[1] for place in range(workloads)] for blocks in pairs]
+    if beside := with_anchor(pairs):
+        each = [[_gains(blocks, place)[1] for place in range(workloads)] for blocks in beside]
     else:
         each = [workload_values([(r, c) for r, c, _ in blocks], workloads) for blocks in pairs]
     return [ratio_of([gains[place] for gains in each]) for place in range(workloads)]

@@ -139,6 +139,13 @@ def _verdict_findings(result: Result, outcome: str, reason: str | None) -> list[
     return []
 
 
+def recheck_anchor(result: Result, record_is_anchor: bool) -> list[str]:
+    """Return where a confirmation against another record than the seed was not measured beside it."""
+    if record_is_anchor or result.anchored is None or result.anchored.record is not None:
+        return []
+    return ["it was not measured beside the seed, though its record is another"]
+
+
 def recheck_inputs(result: Result, problem: Problem) -> list[str]:
     """Return where a result does not fit what the problem's inputs allow: no KEEP on fixed ones."""
     names = problem.definition.inputs

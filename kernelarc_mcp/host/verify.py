@@ -16,6 +16,7 @@ from kernelarc_mcp.host.derived import TABLES, derived_rows
 from kernelarc_mcp.host.errors import CampaignError, HostError
 from kernelarc_mcp.host.events import (
     GENESIS,
+    SEED,
     Baselined,
     Calibrated,
     Canary,
@@ -41,6 +42,7 @@ from kernelarc_mcp.host.recheck import (
     Held,
     overlaps,
     recheck,
+    recheck_anchor,
     recheck_inputs,
     stands_for,
 )
@@ -289,6 +291,7 @@ class _Replay:
         weights = campaign.problem.weights()
         found = recheck(body.result, weights, campaign.settings.parameters, stake)
         found += recheck_inputs(body.result, campaign.problem)
+        found += recheck_anchor(body.result, self.state.attempts[event.submission].against == SEED)
         found += self._limit(event, body.result)
         if not stands_for(calibration, body.result):
             found.append("it was decided with another calibration than when it was claimed")

@@ -66,7 +66,8 @@ def _over_seed(document: Document) -> list[str]:
         return []
     return [
         f"Over the seed: {over.ratio:.3f} times, 95 % interval {over.lower:.3f} to {over.upper:.3f}, by"
-        f" Student's t over the {over.pairs} pairs of that confirmation. It is not corrected for selection:"
+        f" Student's t over the {over.pairs} pairs of that confirmation that had the seed beside them. It is"
+        " not corrected for selection:"
         " a confirmation ends as soon as it has proven a gain, and the record is the best of"
         f" {document.attempts_used} attempts, so this number may be somewhat high. Of the two promises above"
         " the first is corrected for all attempts, the second for the looks of its own confirmation."

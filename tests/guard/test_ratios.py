@@ -1,6 +1,7 @@
 """Ratios to the anchor, contradictions of arms measured alone, and canaries: pure functions."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from scipy import stats
 from kernelarc_guard.apart import ROUNDS, contradiction, settled
 from kernelarc_guard.canary import alarm, exact_interval, most_hits, p_greater, p_two_sided
 from kernelarc_guard.decide import Calibration, Decision
-from kernelarc_guard.ratios import AnchoredBlock, anchored, by_workload, ratio_of
+from kernelarc_guard.ratios import AnchoredBlock, anchor_due, anchored, by_workload, ratio_of
 
 NOISE = st.lists(st.floats(-5, 5), min_size=2, max_size=20)
 
@@ -78,8 +79,8 @@ def test_ratios_by_workload_are_together_the_ratio_over_all() -> None:
 
     weights = [1.0, 3.0]
     beside = [pair(500, 70), pair(400, 80)]
-    bare: list[list[AnchoredBlock]] = [[(r, c, []) for r, c, _ in blocks] for blocks in beside]
-    for pairs in (beside, bare):
+    plain: list[list[AnchoredBlock]] = [[(r, c, []) for r, c, _ in blocks] for blocks in beside]
+    for pairs in (beside, plain):
         each = by_workload(pairs, 2)
         whole = sum(w * one.mean_percent for w, one in zip(weights, each, strict=True)) / 4
         assert whole == pytest.approx(anchored(pairs, weights).candidate.mean_percent)
@@ -93,9 +94,55 @@ def test_without_anchor_times_the_record_is_the_anchor() -> None:
     assert found.candidate.ratio == pytest.approx(1.25)
 
 
-def test_a_pair_without_the_anchor_that_others_have_is_an_error() -> None:
+def bare(record: int, candidate: int) -> AnchoredBlock:
+    return [[record] * 3], [[candidate] * 3], []
+
+
+def confirmation(pairs: int, has: Callable[[int], bool]) -> list[list[AnchoredBlock]]:
+    """Return pairs whose candidate is a little faster in each than in the one before."""
+    return [
+        [block(800, 500 - place, 1000) if has(place) else bare(800, 500 - place)]
+        for place in range(pairs)
+    ]
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 4, 7, 14, 32])
+def test_the_first_pairs_and_every_other_one_of_a_confirmation_have_the_anchor(pairs: int) -> None:
+    due = [place for place in range(pairs) if anchor_due(place)]
+    assert len(due) == min(pairs, 2 + (pairs - 1) // 2)
+    found = anchored(confirmation(pairs, anchor_due), [1.0])
+    assert found.record is not None
+    assert found.record.pairs == found.candidate.pairs == len(due)
+    each = by_workload(confirmation(pairs, anchor_due), 1)[0]
+    assert each == found.candidate
+
+
+def test_ratios_are_over_the_pairs_that_have_the_anchor_alone() -> None:
+    for has in (anchor_due, lambda place: True):
+        pairs = confirmation(7, has)
+        some = [one for place, one in enumerate(pairs) if has(place)]
+        gains = [100 * math.log(1000 / candidate[0][0]) for ((_, candidate, _),) in some]
+        assert anchored(pairs, [1.0]).candidate == ratio_of(gains)
+
+
+@given(st.integers(4, 12), st.data())
+def test_anchor_times_that_lack_where_they_are_due_are_an_error(
+    pairs: int, data: st.DataObject
+) -> None:
+    due = [place for place in range(pairs) if anchor_due(place)]
+    gone = data.draw(st.sampled_from(due))
+    lacking = confirmation(pairs, lambda place: anchor_due(place) and place != gone)
+    with pytest.raises(ValueError, match=f"pair {gone + 1} of {pairs} lacks the anchor's times"):
+        anchored(lacking, [1.0])
     with pytest.raises(ValueError, match="anchor"):
-        anchored([[block(1, 1, 1)], [([[1, 1, 1]], [[1, 1, 1]], [])]], [1.0])
+        by_workload(lacking, 1)
+
+
+def test_anchor_times_where_none_are_due_and_blocks_without_them_are_errors() -> None:
+    with pytest.raises(ValueError, match="pair 4 of 5 has the anchor, though none is due"):
+        anchored(confirmation(5, lambda place: place in (0, 1, 2, 3)), [1.0])
+    with pytest.raises(ValueError, match="a block lacks the anchor's times"):
+        anchored([[block(1, 1, 1), bare(1, 1)], [block(1, 1, 1), block(1, 1, 1)]], [1.0])
 
 
 @given(NOISE)

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
@@ -11,11 +11,12 @@ from forging import edit, forge, row_of
 from host_places import judge_all, make_campaign, opened, planned, scripted_guard
 
 from kernelarc_guard.apart import ROUNDS
-from kernelarc_guard.protocol import Lease
+from kernelarc_guard.protocol import Lease, Result
+from kernelarc_guard.ratios import anchor_due, anchored
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.ledger import FILE
-from kernelarc_mcp.host.recheck import Held, overlaps
+from kernelarc_mcp.host.recheck import Held, overlaps, recheck_anchor
 from kernelarc_mcp.host.verify import verify
 
 
@@ -123,6 +124,35 @@ def test_a_keep_has_all_its_rounds_or_one_that_settles_the_rest(copy: Path) -> N
         forge(copy, row.seq, {"result": {"apart": rounds[:kept]}})
         said = f"event row {row.seq}: a KEEP takes {ROUNDS} rounds with the arms in separate"
         assert any(finding.startswith(said) for finding in verify(copy))
+
+
+def test_a_confirmation_that_was_not_beside_the_seed_where_that_is_due_is_named(copy: Path) -> None:
+    row = row_of(copy, "confirmed")
+    result = json.loads(row.body)["result"]
+    assert recheck_anchor(Result.model_validate(result), record_is_anchor=True) == []
+    assert "not measured beside the seed" in str(
+        recheck_anchor(Result.model_validate(result), record_is_anchor=False)
+    )
+
+    def findings(has: Callable[[int], bool]) -> list[str]:
+        pairs = result["pairs"]
+        for place, pair in enumerate(pairs):
+            for block in pair["blocks"]:
+                block["anchor"] = block["record"] if has(place) else []
+        triples = [
+            [(b["record"], b["candidate"], b["anchor"]) for b in pair["blocks"]]
+            for place, pair in enumerate(pairs)
+            if has(place)
+        ]
+        weights = [1.0] * len(pairs[0]["blocks"][0]["record"])
+        beside = anchored(triples, weights).model_dump(mode="json")
+        forge(copy, row.seq, {"result": {"pairs": pairs, "anchored": beside}})
+        return [one for one in verify(copy) if one.startswith(f"event row {row.seq}: its pairs")]
+
+    assert findings(anchor_due) == []
+    assert findings(lambda place: True) == [], "as every pair had it once"
+    said = f"event row {row.seq}: its pairs have no value: pair 5 of 7 lacks the anchor's times"
+    assert findings(lambda place: anchor_due(place) and place != 4) == [said]
 
 
 def test_a_decision_told_in_other_words_verifies_and_another_number_is_named(copy: Path) -> None:
