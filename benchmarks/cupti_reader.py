@@ -1,11 +1,12 @@
-"""Read from CUPTI how long the calls of Python kernels take; knows nothing of the guard.
+"""Read from CUPTI how long the calls of Python kernels take; knows nothing of the guard's clock.
 
     echo '[{"file": "FILE", "axes": {"rows": 4096, "hidden": 4096}}]' | python -m benchmarks.cupti_reader
 
 Prints for each: `spans`, microseconds from the beginning of a call's first kernel to its last's end,
 `kernels`, how many those are, and `slowed`, how much longer events around the call are apart while
 CUPTI traces than without it. Each call has new inputs and a cold cache, and is queued behind a kernel
-that spins, so that the time between its kernels is the device's and not the interpreter's.
+that spins, so that the time between its kernels is the device's and not the interpreter's. CUPTI's records
+are collected as the guard's profiles collect them, which is all that the two have in common.
 """
 
 import importlib.util
@@ -17,16 +18,14 @@ from statistics import median
 from typing import Any
 
 import torch
-from cupti import cupti
+
+from kernelarc_guard.cuda.cupti_recorder import Record, Recorder
 
 CALLS = 40
 WARM_UP = 5
 EVICTED = 256 << 20
 SPIN_CYCLES = 1_500_000
 MARK_CYCLES = 100
-
-Record = tuple[int, int, str]
-"""Begin, end (nanoseconds) and name of one kernel, copy or fill."""
 
 
 def main() -> None:
@@ -35,23 +34,15 @@ def main() -> None:
     junk = torch.empty(EVICTED // 4, dtype=torch.int32, device="cuda")
     runs = [_load(Path(one["file"])) for one in asked]
     plain = [_call(run, one["axes"], junk) for run, one in zip(runs, asked, strict=True)]
-    records: list[Record] = []
-    cupti.activity_register_callbacks(lambda: (8 << 20, 0), lambda got: _keep(got, records))
-    for kind in (
-        cupti.ActivityKind.CONCURRENT_KERNEL,
-        cupti.ActivityKind.MEMCPY,
-        cupti.ActivityKind.MEMSET,
-    ):
-        cupti.activity_enable(kind)
+    recorder = Recorder()
     found = []
     for run, one, before in zip(runs, asked, plain, strict=True):
-        records.clear()
+        recorder.start()
         traced = _call(run, one["axes"], junk)
-        cupti.activity_flush_all(1)
-        calls = _calls(sorted(records))
+        calls = _calls(recorder.stop())
         if len(calls) != WARM_UP + CALLS:
             raise RuntimeError(f"{len(calls)} calls in the records, not {WARM_UP + CALLS}")
-        spans = [(max(r[1] for r in call) - min(r[0] for r in call)) / 1e3 for call in calls]
+        spans = [(max(r.end for r in call) - min(r.begin for r in call)) / 1e3 for call in calls]
         found.append(
             {
                 "spans": spans[WARM_UP:],
@@ -109,18 +100,12 @@ def _tensors(axes: dict[str, int]) -> tuple[list[torch.Tensor], torch.Tensor]:
     return [torch.empty(shape, device="cuda") for shape in shapes], torch.empty(out, device="cuda")
 
 
-def _keep(activities: list[Any], records: list[Record]) -> None:
-    for one in activities:
-        name = getattr(one, "name", None) or "copy or fill"
-        records.append((one.start, one.end, name))
-
-
 def _calls(records: list[Record]) -> list[list[Record]]:
     """Return the records of what lies between each pair of spinning kernels."""
     calls: list[list[Record]] = []
     inside: list[Record] | None = None
     for record in records:
-        if "spin_kernel" not in record[2]:
+        if "spin_kernel" not in record.name:
             if inside is not None:
                 inside.append(record)
         elif inside is None:

@@ -4,32 +4,53 @@ from collections.abc import Mapping
 from typing import Final
 
 from kernelarc_guard.profile_model import KernelFacts, MachineCode, Profile
+from kernelarc_mcp.timeline_text import timeline_lines
 
 _KERNELS: Final = 3
+_PARTS: Final = 6
+_SHORTER: Final = ((4, 3), (3, 2), (2, 2), (1, 1))
+"""Lines of a timeline and kernels with counters, where all of them do not fit."""
 _CHANGES: Final = 8
 
 
 def profile_lines(profile: Profile, limit: int = 0, *, timed: str = "when judged") -> list[str]:
-    """Return a profile's lines; with `limit`, the last that do not fit are left out, which is said.
+    """Return a profile's lines; with `limit`, fewer of what there is more of, then the first that fit.
 
-    `limit` is in characters, line ends included; `timed` says when a call was.
+    What is left out is said. `limit` is in characters, line ends included; `timed` says when a call was.
     """
+    lines = _lines(profile, timed, _PARTS, _KERNELS)
+    if not limit:
+        return lines
+    if profile.timeline is not None:
+        for parts, kernels in _SHORTER:
+            if _characters(lines) <= limit:
+                return lines
+            lines = _lines(profile, timed, parts, kernels)
+    return fitted(lines, limit)
+
+
+def _lines(profile: Profile, timed: str, parts: int, kernels: int) -> list[str]:
     lines = [*_head(profile, timed)]
-    for kernel in profile.kernels[:_KERNELS]:
+    if profile.timeline is not None:
+        lines += timeline_lines(profile.timeline, parts)
+    for kernel in profile.kernels[:kernels]:
         lines += _kernel(kernel)
-    if len(profile.kernels) > _KERNELS:
-        lines.append(f"and {len(profile.kernels) - _KERNELS} more kernels, in the raw report")
+    if len(profile.kernels) > kernels:
+        lines.append(f"and {len(profile.kernels) - kernels} more kernels, in the raw report")
     if profile.code is not None:
         lines += _code(profile.code)
     if profile.code_against_record:
         lines.append(f"code, record -> candidate: {_some(profile.code_against_record)}")
-    lines += [f"note: {note}" for note in profile.notes]
-    return fitted(lines, limit) if limit else lines
+    return [*lines, *(f"note: {note}" for note in profile.notes)]
+
+
+def _characters(lines: list[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
 
 
 def fitted(lines: list[str], limit: int) -> list[str]:
     """Return the first lines that fit into so many characters, the last one saying what is missing."""
-    if sum(len(line) + 1 for line in lines) <= limit:
+    if _characters(lines) <= limit:
         return lines
     kept: list[str] = []
     left = limit

@@ -34,8 +34,28 @@ from kernelarc_guard.protocol import (
 )
 from kernelarc_guard.roofs import Roof, Roofs
 from kernelarc_guard.rulers import traffic
+from kernelarc_guard.timeline import timeline_of
+from kernelarc_guard.timeline_model import Activity, Recorded
 
 ROOF = Roof(per_second=1e9, source="a scripted data sheet", date="2026-01-01")
+
+
+def recorded() -> Recorded:
+    """Return a call of as many kernels with long names as a timeline tells of."""
+    activities = [
+        Activity(
+            kind="kernel",
+            name=f"void ns::a_kernel_with_a_name_of_some_length_{'x' * 40}<{number}>(float*)",
+            begin=number * 600_000,
+            end=number * 600_000 + 500_000,
+            correlation=number,
+            stream=number % 2,
+            grid=(65_536, 128, 1),
+            block=(1_024, 1, 1),
+        )
+        for number in range(14)
+    ]
+    return Recorded(began=0, returned=10, activities=activities)
 
 
 def profiled(request: ProfileRequest, since: int) -> Profiled | Refusal:
@@ -73,6 +93,7 @@ def profiled(request: ProfileRequest, since: int) -> Profiled | Refusal:
             workload=request.workload,
             bottleneck="unknown" if notes else "bandwidth-bound",
             why="DRAM is at 81 % of its peak.",
+            timeline=None if notes else timeline_of(recorded(), None),
             roofs={} if notes else {"dram": 0.81},
             kernels=[] if notes else kernels,
             kernels_us=None if notes else 4464.0,

@@ -14,7 +14,7 @@ LINKS: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Links into /usr, or folders on systems that keep them apart."""
 _SYSTEM: Final = ("/usr", "/nix/store", "/gnu/store")
 _ETC: Final = ("/etc/alternatives", "/etc/ld.so.cache")
-_LIBRARIES: Final = ("torch", "numpy", "tvm_ffi")
+_LIBRARIES: Final = ("torch", "numpy", "tvm_ffi", "cupti")
 """Shown with what lies beside them: each needs others, and shared libraries in folders of their own."""
 _HIDDEN: Final = ("kernelarc_mcp", "kernelarc_memory")
 """Packages with problems and references in them: nothing that runs in a sandbox needs these."""

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from kernelarc_guard.model import Model
+from kernelarc_guard.timeline_model import Timeline
 
 Bottleneck = Literal[
     "launch-bound",
@@ -73,6 +74,8 @@ class Profile(Model):
     bottleneck: Bottleneck
     why: str
     """The numbers that say so, in one sentence."""
+    timeline: Timeline | None = None
+    """What one call did on a GPU and when; None where nothing recorded it, which a note says."""
     roofs: dict[str, float] = {}
     """Share of each roof that the call reached: memory, matrix, compute."""
     kernels: list[KernelFacts] = []

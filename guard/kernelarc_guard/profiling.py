@@ -149,6 +149,7 @@ class Profiler:
             workload=request.workload,
             bottleneck=found.bottleneck,
             why=found.why,
+            timeline=seen.timeline,
             roofs=bottleneck.shares(seen.kernels),
             kernels=seen.kernels[:_MOST_KERNELS],
             kernels_us=round(whole, 3) if seen.kernels else None,

@@ -37,8 +37,8 @@ class ProfilingTools:
         turn: Turn = 1,
     ) -> ProfileView:
         """Profile one call of a submission of yours that was judged right: bottleneck, share of each
-        roof, <cuda>stalls, occupancy and its limiter, registers, spills, shared memory, L2 hits, </cuda>and
-        what its machine code holds beside the record's. Costs device time, no attempt; asked again it
+        roof, <cuda>a timeline, stalls, occupancy and its limiter, registers, spills, shared memory, L2 hits,
+        </cuda>and what its machine code holds beside the record's. Costs device time, no attempt; asked again it
         returns the same profile and costs nothing.<cpu> There are no counters: rates and machine
         code alone.</cpu>"""
         agent, host = self._desk.caller(), self._desk.host

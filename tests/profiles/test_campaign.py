@@ -104,6 +104,11 @@ def test_the_answer_stays_under_2000_characters_and_says_what_it_leaves_out(host
     assert len(found.model_dump_json()) < 2000
     assert found.profile.startswith("bandwidth-bound: DRAM is at 81 %")
     assert "more lines in the raw report]" in found.profile
+    assert (
+        "timeline (CUPTI, in the solution's own process: decides nothing): 14 kernels, busy 84 %"
+        in (found.profile)
+    )
+    assert "more of its kernels, copies and fills" in found.profile
     assert "limited by registers" in found.profile and "long_scoreboard" in found.profile
 
 

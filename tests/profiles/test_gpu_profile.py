@@ -11,6 +11,7 @@ from kernelarc_guard import profiling as asking_profiling
 from kernelarc_guard.backend import CpuBackend
 from kernelarc_guard.build import Built
 from kernelarc_guard.cuda import profiling
+from kernelarc_guard.cuda.cupti_recorder import ABSENT
 from kernelarc_guard.cuda.left_behind import CallFailed
 from kernelarc_guard.cuda.ncu import Ncu
 from kernelarc_guard.cuda.nvcc import Nvcc
@@ -22,7 +23,10 @@ from kernelarc_guard.problem import Problem
 from kernelarc_guard.profiling import Profiler
 from kernelarc_guard.sandbox import Sandbox, find_sandbox
 from kernelarc_guard.solution import make_solution
+from kernelarc_guard.supervised import Room
+from kernelarc_guard.timeline_model import Timeline
 
+UNRECORDED = f"{profiling.NO_TIMELINE}{ABSENT}"
 DATA = Path(__file__).parent.parent / "data" / "profiles"
 PROFILER = """#!/bin/sh
 here=$(dirname "$0")
@@ -72,6 +76,7 @@ class Stand:
             self.write(name, "")
         ncu, root = Ncu(str(self.tools / "ncu"), str(self.tools)), str(self.tools.parent)
         monkeypatch.setattr(profiling, "find_ncu", lambda: ncu)
+        monkeypatch.setattr(profiling, "installed", lambda: False)
         monkeypatch.setattr(profiling, "find_nvcc", lambda: Nvcc("nvcc", root, "a stand-in"))
         self.sandbox = sandbox
         self.folder = folder / "run"
@@ -111,7 +116,7 @@ def test_a_compiled_solution_is_read_from_counters_and_its_library(stand: Stand)
     assert seen.kernels[0].name == "scale_rows<float, 4>"
     assert seen.code is not None and seen.code.matrix == {"HGMMA": 2, "HMMA": 1}
     assert [path.name for path in seen.files] == ["report.ncu-rep", "metrics.csv", "sass.txt"]
-    assert seen.notes == []
+    assert seen.notes == [UNRECORDED] and seen.timeline is None
 
 
 def test_what_a_solution_compiled_while_it_ran_is_disassembled_too(stand: Stand) -> None:
@@ -122,7 +127,7 @@ def test_what_a_solution_compiled_while_it_ran_is_disassembled_too(stand: Stand)
 
 def test_a_solution_that_only_calls_a_library_has_no_machine_code_of_its_own(stand: Stand) -> None:
     seen = stand.run()
-    assert seen.code is None and seen.notes == [profiling.LIBRARY_ONLY]
+    assert seen.code is None and seen.notes == [UNRECORDED, profiling.LIBRARY_ONLY]
 
 
 def test_counters_that_are_not_permitted_are_a_note_and_the_machine_code_is_there(
@@ -228,3 +233,35 @@ def test_a_profiler_that_lies_in_the_home_directory_itself_is_not_shown(
     monkeypatch.setenv("HOME", str(stand.tools))
     with pytest.raises(Refused, match="would show .* to candidates.*take it off the PATH"):
         stand.run()
+
+
+def test_where_cupti_cannot_be_used_a_profile_goes_on_with_counters_and_says_why(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The process that records is a real one; it has no package, no driver, or no device.
+    monkeypatch.setattr(profiling, "installed", lambda: True)
+    seen = stand.run()
+    assert seen.kernels and seen.timeline is None
+    assert seen.notes[0].startswith("no timeline: "), seen.notes
+    assert "left nothing" not in seen.notes[0]
+
+
+def test_a_timeline_is_kept_where_the_profiler_does_not_bear_being_held(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Timeline(
+        queued=True, span_us=1, busy_us=1, kernels=1, launches=1, streams=1, said="One."
+    )
+    rooms: list[Room] = []
+
+    def recorded(room: Room, job: Path) -> Timeline:
+        assert '"confinement": {' in job.read_text()
+        rooms.append(room)
+        return made
+
+    monkeypatch.setattr(profiling, "installed", lambda: True)
+    monkeypatch.setattr(profiling, "trace", recorded)
+    stand.write("bare", "yes")
+    seen = stand.run()
+    assert seen.kernels and BARE in seen.notes
+    assert seen.timeline == made and len(rooms) == 1, "a call is recorded once, and held"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelarc_guard.cuda.nvcc import find_nvcc
+from kernelarc_guard.kernel_names import short_name
 from kernelarc_guard.profile_model import KernelFacts, printable
 
 MOST_KERNELS: Final = 40
@@ -49,7 +50,6 @@ _LIMITS: Final = {
 _SCALES: Final = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BASES: Final = ("second", "s", "byte", "hz")
 _TOP_STALLS: Final = 3
-_NAME: Final = 80
 _ERROR: Final = 200
 
 _NO_KERNELS: Final = "No kernels were profiled"
@@ -191,7 +191,7 @@ def _facts(row: _Row) -> KernelFacts:
     moved = [row.number(f"dram__bytes_{way}.sum") for way in ("read", "write")]
     traffic = [one for one in moved if one is not None]
     return KernelFacts(
-        name=_short(row.cells["Kernel Name"][0]),
+        name=short_name(row.cells["Kernel Name"][0]),
         microseconds=seconds * 1e6,
         compute_percent=row.number("sm__throughput.avg.pct_of_peak_sustained_elapsed"),
         memory_percent=row.number(
@@ -241,19 +241,6 @@ def _stalls(row: _Row) -> dict[str, float]:
                 found[match["reason"]] = round(value, 2)
     top = sorted(found.items(), key=lambda one: one[1], reverse=True)
     return dict(top[:_TOP_STALLS])
-
-
-def _short(name: str) -> str:
-    """Return a kernel's name without its arguments, cut with a mark where it is long."""
-    plain = name.strip().removeprefix("void ")
-    if plain.endswith(")"):
-        depth = 0
-        for at in range(len(plain) - 1, 0, -1):
-            depth += {")": 1, "(": -1}.get(plain[at], 0)
-            if depth == 0:
-                plain = plain[:at]
-                break
-    return printable(plain, _NAME)
 
 
 def _merged(launches: list[KernelFacts]) -> KernelFacts:

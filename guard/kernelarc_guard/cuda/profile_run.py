@@ -13,7 +13,7 @@ import torch
 
 from kernelarc_guard.backend import Backend
 from kernelarc_guard.build import Built
-from kernelarc_guard.cuda.profiling import Call, GpuProfile, gpu_room
+from kernelarc_guard.cuda.profiling import NO_TIMELINE, Call, GpuProfile, gpu_room
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.sandbox import Sandbox
@@ -60,7 +60,7 @@ class ProfileRun:
 
     def run(self, call: Call) -> GpuProfile:
         """Return the profile of a call; Refused where the solution fails in it."""
-        first, refused = self._in_room("held"), None
+        first, refused = self._in_room("held", timeline=True), None
         try:
             first.run(call)
         except Refused as error:
@@ -76,6 +76,8 @@ class ProfileRun:
             return first
         bare = self._in_room("bare", held=False)
         bare.run(call)
+        bare.seen.timeline = first.seen.timeline
+        bare.seen.notes += [one for one in first.seen.notes if one.startswith(NO_TIMELINE)]
         bare.seen.notes.append(BARE)
         return bare
 
@@ -95,8 +97,8 @@ class ProfileRun:
         except Refused:
             return False
 
-    def _in_room(self, name: str, *, held: bool = True) -> GpuProfile:
+    def _in_room(self, name: str, *, held: bool = True, timeline: bool = False) -> GpuProfile:
         folder = self._folder / name
         folder.mkdir()
         room, tools = gpu_room(self._sandbox, self._backend, folder)
-        return GpuProfile(room, tools, self._tell, held=held)
+        return GpuProfile(room, tools, self._tell, held=held, timeline=timeline)

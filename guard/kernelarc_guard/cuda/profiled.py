@@ -7,6 +7,8 @@ the profiler's range is measured: one call, after others that compile and load.
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,24 @@ def main() -> None:
 
 def _call(job: dict[str, Any]) -> None:
     """Load the solution and call it, the last time between the marks."""
+    call = prepared(job)
+    marks: Any = torch.cuda.profiler
+    marks.start()
+    call()
+    torch.cuda.synchronize()
+    marks.stop()
+
+
+def prepared(
+    job: dict[str, Any], opened: Callable[[], object] = lambda: None
+) -> Callable[[], object]:
+    """Open the context, be held as the job says, load its solution and warm it up; return its call.
+
+    `opened` is called in between, while everything can still be reached. Raises what a solution does.
+    """
     torch.zeros(1, device="cuda")
+    torch.cuda.synchronize()
+    opened()
     if job["confinement"] is not None:
         # The context is open and the profiler has its sockets: from here on nothing more is needed.
         held = Confinement.from_json(job["confinement"])
@@ -48,11 +67,7 @@ def _call(job: dict[str, Any]) -> None:
     for _ in range(_WARM):
         function(*arguments)
     torch.cuda.synchronize()
-    marks: Any = torch.cuda.profiler
-    marks.start()
-    function(*arguments)
-    torch.cuda.synchronize()
-    marks.stop()
+    return partial(function, *arguments)
 
 
 def _argument(one: dict[str, Any], wrap: Any) -> Any:

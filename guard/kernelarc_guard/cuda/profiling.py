@@ -16,6 +16,7 @@ from kernelarc_guard.allowlist import refuse_home
 from kernelarc_guard.backend import Backend
 from kernelarc_guard.build import Built
 from kernelarc_guard.cuda import profiled
+from kernelarc_guard.cuda.cupti_recorder import ABSENT, installed
 from kernelarc_guard.cuda.left_behind import (
     MOST_WORDS,
     CallFailed,
@@ -35,6 +36,7 @@ from kernelarc_guard.cuda.ncu import (
 )
 from kernelarc_guard.cuda.nvcc import find_nvcc
 from kernelarc_guard.cuda.sass import read_sass
+from kernelarc_guard.cuda.tracing import NoTimeline, trace
 from kernelarc_guard.dtypes import stored_shape, torch_dtype
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.inputs import Value
@@ -43,9 +45,12 @@ from kernelarc_guard.profile_model import KernelFacts, MachineCode, printable
 from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.supervised import Room
+from kernelarc_guard.timeline_model import Timeline
 
 MOST_INPUT_BYTES: Final = 8 << 30
 LIBRARY_ONLY: Final = "no machine code of its own: it calls a library's kernels"
+NO_TIMELINE: Final = "no timeline: "
+"""How a note on a call that CUPTI did not record begins."""
 _NOT_DISASSEMBLED: Final = (
     "no machine code: cuobjdump, which comes with CUDA's compiler, is not here or found none"
 )
@@ -54,6 +59,7 @@ _TABLE_SECONDS: Final = 60.0
 _REPORT: Final = "report.ncu-rep"
 _TABLE: Final = "metrics.csv"
 _TOLD: Final = "told.json"
+_JOB: Final = "job.json"
 _CODE: Final = "sass.txt"
 _CACHE: Final = "cache"
 _CODE_BYTES: Final = 64 << 20
@@ -75,6 +81,7 @@ class Call:
 class Seen:
     """What a profile on a GPU gave."""
 
+    timeline: Timeline | None = None
     kernels: list[KernelFacts] = field(default_factory=list)
     code: MachineCode | None = None
     notes: list[str] = field(default_factory=list)
@@ -88,14 +95,22 @@ class GpuProfile:
     """One profile of one solution on one workload."""
 
     def __init__(
-        self, room: Room, tools: Path, tell: Callable[[str], None], *, held: bool = True
+        self,
+        room: Room,
+        tools: Path,
+        tell: Callable[[str], None],
+        *,
+        held: bool = True,
+        timeline: bool = False,
     ) -> None:
         """Run the solution in `room`, and in `tools` what reads what it left there.
 
         `tell` is told what is being done. `held`: once the profiler has begun the solution's process is
-        held as runners are, by landlock and the system call filter too.
+        held as runners are, by landlock and the system call filter too. `timeline`: CUPTI records a
+        call first, in a process of its own that is held like that.
         """
         self._held = held
+        self._timeline = timeline
         self._room = room
         # Nothing that a solution wrote can be in the way of what is written here.
         self._tools = Room(room.sandbox, given=room.out, out=tools, shown=room.shown)
@@ -105,19 +120,33 @@ class GpuProfile:
     def run(self, call: Call) -> Seen:
         """Profile one call; what cannot be had is a note. CallFailed where the solution fails."""
         ncu = find_ncu()
+        recorded = self._timeline and installed()
+        if ncu is not None or recorded:
+            self._place(ncu, call)
+        if recorded:
+            self._tell("recording one call")
+            self._trace()
+        elif self._timeline:
+            self.seen.notes.append(f"{NO_TIMELINE}{ABSENT}")
         if ncu is None:
             self.seen.settled = True
             self.seen.notes.append("no counters: ncu is not installed on this machine")
         else:
-            self._place(ncu, call)
             self._tell("profiling one call")
             self._profile(ncu)
         self._tell("reading the machine code")
         self.seen.code = self._machine_code(call.built)
         return self.seen
 
-    def _place(self, ncu: Ncu, call: Call) -> None:
-        """Write what the profiled process is given."""
+    def _trace(self) -> None:
+        """Have CUPTI record a call; what it gives decides nothing, so that none is a note alone."""
+        try:
+            self.seen.timeline = trace(self._room, self._room.given / _JOB)
+        except NoTimeline as error:
+            self.seen.notes.append(f"{NO_TIMELINE}{error}")
+
+    def _place(self, ncu: Ncu | None, call: Call) -> None:
+        """Write what the processes that are recorded and profiled are given."""
         room, solution, built = self._room, call.solution, call.built
         shutil.copytree(built.root, room.given / "src")
         entry = room.given / "src" / built.entry.name
@@ -141,18 +170,19 @@ class GpuProfile:
             "arguments": _arguments(call.inputs, room),
             "outputs": _outputs(call.problem, call.index),
         }
-        (room.given / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        (room.given / _JOB).write_text(json.dumps(job), encoding="utf-8")
 
-    def _confinement(self, ncu: Ncu) -> dict[str, Any]:
-        """Return what holds the profiled process once the profiler has begun: as a runner is held."""
+    def _confinement(self, ncu: Ncu | None) -> dict[str, Any]:
+        """Return what holds the process once CUPTI or the profiler has begun: as a runner is held."""
         held = self._room.sandbox.confinement(counted=False, devices=tuple(self._room.devices))
-        return replace(held, readable=(*held.readable, ncu.root)).as_json()
+        also = () if ncu is None else (ncu.root,)
+        return replace(held, readable=(*held.readable, *also)).as_json()
 
     def _profile(self, ncu: Ncu) -> None:
         room, seen = self._room, self.seen
         report, words = room.out / _REPORT, room.out / _TOLD
         program = [sys.executable, "-I", "-B", "-m", profiled.__name__]
-        program += [room.inside(room.given / "job.json"), room.inside(words)]
+        program += [room.inside(room.given / _JOB), room.inside(words)]
         command = profiling_command(ncu, room.inside(report), program)
         answer = room.run(command, _PROFILE_SECONDS)
         os.chmod(room.out, 0o700)  # the solution may have shut it
