@@ -5,6 +5,7 @@ Everything else in the guard (windows of the warden, probes, tolerance, the rule
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -71,6 +72,19 @@ class Backend(Protocol):
         """Fork a runner for a solution; raises SolutionFault.
 
         `awake`: its calls are not queued, on devices where they otherwise are.
+        """
+
+    def planted(
+        self,
+        bench: "Bench",
+        nursery: Nursery,
+        record: "Contestant",
+        candidate: "Contestant",
+        percent: float,
+    ) -> "Contestant":
+        """Return the candidate, which is the record again, slower by `percent` or more as it then says.
+
+        Raises CandidateFault and Refused.
         """
 
     def wants_ruler(self) -> bool:
@@ -154,6 +168,17 @@ class CpuBackend:
             note,
             contestant.planted,
         )
+
+    def planted(
+        self,
+        bench: "Bench",
+        nursery: Nursery,
+        record: "Contestant",
+        candidate: "Contestant",
+        percent: float,
+    ) -> "Contestant":
+        """Return it with just that: its runner waits busily after each call."""
+        return replace(candidate, planted=percent)
 
     def wants_ruler(self) -> bool:
         """Return False: a window is the call, from waking its process to its stop."""

@@ -70,6 +70,8 @@ class Contestant:
     """Which scratch folder is its own: the index of its role in `keeper.SLOTS`."""
     planted: float = 0.0
     """How much (percent) longer its runner makes each call."""
+    delays: tuple[int, ...] = ()
+    """The same in nanoseconds by workload, on devices where a runner cannot know that itself."""
 
 
 @dataclass

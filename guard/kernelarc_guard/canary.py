@@ -6,7 +6,9 @@ ones compare it with itself made slower, which a path with any power must see.
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
+from kernelarc_guard.rule import Calibration, Parameters
 from kernelarc_guard.signed_rank import tail_counts
 
 LEVEL = 0.05
@@ -30,6 +32,18 @@ def p_two_sided(values: Sequence[float]) -> float:
     """Return the exact signed-rank p-value against a centre that is not zero."""
     smaller = min(p_greater(values), p_greater([-value for value in values]))
     return min(1.0, 2 * smaller)
+
+
+def least_delay(calibration: Calibration, parameters: Parameters, pairs: int) -> float:
+    """Return the delay (percent) that so many pairs show as often as the alarm takes for granted.
+
+    Beyond what a bias shared by all pairs may hide of it.
+    """
+    level, power = (NormalDist().inv_cdf(1 - chance) for chance in (LEVEL, MISSES))
+    # The signed-rank test needs more pairs than a t-test, and that some more than normal ones.
+    counted = (pairs - level * level / 2) * parameters.efficiency
+    bias = max(parameters.delta, calibration.delta)
+    return bias + calibration.sd_confirm * (level + power) / math.sqrt(counted)
 
 
 def most_hits(count: int, chance: float) -> int:

@@ -32,6 +32,8 @@ RENEW: Final = 2
 """Pass new tensor objects over the same memory."""
 QUEUE: Final = 4
 """On a GPU: let the call's work wait there for the guard's go."""
+WAIT: Final = 8
+"""On a GPU: make the call longer by the delay that is planted in this runner."""
 
 _ORDER: Final = struct.Struct("<QIIQI")
 MAX_MARKED: Final = 64

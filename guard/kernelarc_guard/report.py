@@ -66,6 +66,7 @@ class Report:
         self.binary: str | None = None
         self.calibration: Calibration | None = None
         self.anchored: Anchored | None = None
+        self.planted: float | None = None
         self.lease: DeviceLease | None = None
         self.look: Callable[[], DeviceState | None] = lambda: None
         """Asked for the device's state after every block."""
@@ -240,6 +241,7 @@ class Report:
             decision=self._decision,
             anchored=self.anchored,
             apart=self._apart,
+            planted=self.planted,
             calibration=self.calibration,
             observations=self._noted(),
             device_states=self._states,

@@ -80,15 +80,17 @@ def run(channel: socket.socket, confinement: Confinement, label: int) -> None:
         # Before anything is given up: opening a context needs more than using one.
         from kernelarc_guard.cuda import runner as on_device
 
-        side = on_device.CudaSide(set_fds[0], set_fds[1:], setup["sets"])
+        side = on_device.CudaSide(set_fds[0], set_fds[1:], setup["sets"], setup.get("waits_by"))
         sets = side.sets
         send_frame(channel, {"mapped": True})
         if setup["empty_windows"]:
             _call_nothing(page, side)
         try:
-            recv_frame(channel)  # nothing of a solution before the guard has measured all arms' so
+            # Nothing of a solution before the guard has measured all arms' so.
+            told, _ = recv_frame(channel)
         except FrameError:
             os._exit(0)
+        side.take(told)
     else:
         sets = [_map_set(fd, one) for fd, one in zip(set_fds, setup["sets"], strict=True)]
         for fd in set_fds:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernelarc_guard import decide
-from kernelarc_guard.decide import Calibration
+from kernelarc_guard.canary import least_delay
+from kernelarc_guard.decide import Calibration, Parameters
 from kernelarc_guard.protocol import Calibrate, Compare, Result
 from kernelarc_mcp.host.campaign import Campaign
 from kernelarc_mcp.host.events import (
@@ -19,13 +20,21 @@ from kernelarc_mcp.host.events import (
 from kernelarc_mcp.host.restoring import restore_owed
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.submit import solution_of
-from kernelarc_mcp.host.watching import canary_due, p_value_of, respread_by, spread_by, withdrawal
+from kernelarc_mcp.host.watching import (
+    canary_due,
+    p_value_of,
+    planted_by,
+    respread_by,
+    spread_by,
+    withdrawal,
+)
 from kernelarc_mcp.machine import describe_machine
 
 CANARY_PAIRS = 14
 SPREAD_PAIRS = 8
 """As many as a campaign's short calibration."""
 REMEASURE_PAIRS = 14
+_MOST_PLANTED = 100.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,17 @@ class CanaryPlan:
     record: str
     planted: float
     request: Compare
+
+
+def delay_to_plant(parameters: Parameters, calibration: Calibration, stake: float) -> float:
+    """Return the delay (percent) of a canary: the goal, or more where its pairs would not show that.
+
+    0 where they would not show the largest one either: then a delay that is not seen says nothing.
+    """
+    least = least_delay(calibration, parameters, CANARY_PAIRS)
+    if least > _MOST_PLANTED:
+        return 0.0
+    return min(max(decide.goal(parameters, calibration, stake), least), _MOST_PLANTED)
 
 
 class Duties:
@@ -147,7 +167,7 @@ class Duties:
             )
 
     def canary(self) -> CanaryPlan | None:
-        """Return the canary that is due: A/A and planted delays in turn."""
+        """Return the canary that is due: A/A and planted delays in turn, A/A alone where none is seen."""
         settings = self._campaign.settings
         with self._campaign.journal.reading() as state:
             calibration = state.calibration
@@ -155,8 +175,9 @@ class Duties:
                 return None
             record = state.record.ticket
             number = len(state.canaries)
-            goal = decide.goal(settings.parameters, calibration, state.least_stake)
-            planted = min(goal, 100.0) if number % 2 else 0.0
+            planted = 0.0
+            if number % 2:
+                planted = delay_to_plant(settings.parameters, calibration, state.least_stake)
             request = self._with_itself(
                 f"canary-{number + 1}",
                 state,
@@ -179,7 +200,7 @@ class Duties:
             found = Canary(
                 sort=plan.sort,
                 record=plan.record,
-                planted=plan.planted,
+                planted=planted_by(plan.planted, result),
                 result=result,
                 p_value=None,
                 machine=self._machine,

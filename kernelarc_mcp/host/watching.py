@@ -91,6 +91,11 @@ def p_value_of(state: CampaignState, canary: Canary) -> float | None:
     return p_greater([-value for value in values])
 
 
+def planted_by(planned: float, result: Result | None) -> float:
+    """Return the delay (percent) of a canary: the planned one, or what the guard planted at least."""
+    return planned if result is None or result.planted is None else result.planted
+
+
 def canary_due(state: CampaignState) -> bool:
     """Say whether the campaign's rate asks for a canary now."""
     rate = state.campaign.settings.canary_rate
@@ -233,6 +238,8 @@ def _canary(state: CampaignState, event: Event, body: Canary) -> None:
     expect(event, canary_due(state), "none was due")
     expect(event, body.record == state.record.ticket, f"the record is {state.record.ticket}")
     expect(event, (body.planted > 0) == (body.sort == "delayed"), "a delay is planted, or none")
+    planted = planted_by(body.planted, body.result)
+    expect(event, body.planted == planted, f"{planted!r} % were planted")
     p_value = p_value_of(state, body)
     expect(event, body.p_value == p_value, f"its pairs have the p-value {p_value!r}")
     if body.spread is not None:

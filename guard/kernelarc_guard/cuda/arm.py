@@ -137,6 +137,7 @@ class CudaArm(Arm):
         self._page.set_scalars(draw.scalars)
         marks = control.marks(list(buffers.inputs), rewritten if self._versions else buffers.inputs)
         flags = hold * control.HOLD | renew * control.RENEW | queued * control.QUEUE
+        flags |= self._more_flags(workload)
         self._page.order(control.Order(self._call, control.RUN, workload, marks, flags))
         # Nothing of the guard's is under way when the runner launches: its context has had its turn on the
         # device, and waits, when the window begins.
@@ -264,15 +265,15 @@ class CudaArm(Arm):
         except (SolutionFault, NurseryLost) as fault:
             raise Refused(f"an empty window failed: {fault}") from None
 
-    def _empty_windows(self) -> int:
+    def _empty_windows(self, flags: int = control.QUEUE) -> int:
         """Return what windows around the smallest kernel take, the first ones left out."""
-        taken = [self._empty_window() for _ in range(_WARM_WINDOWS + _EMPTY_WINDOWS)]
+        taken = [self._empty_window(flags) for _ in range(_WARM_WINDOWS + _EMPTY_WINDOWS)]
         return round(middle_mean(taken[_WARM_WINDOWS:]))
 
-    def _empty_window(self) -> int:
+    def _empty_window(self, flags: int) -> int:
         """Return the nanoseconds of a window around the smallest kernel; raises SolutionFault."""
         self._call += 1
-        self._page.order(control.Order(self._call, control.RUN, 0, flags=control.QUEUE))
+        self._page.order(control.Order(self._call, control.RUN, 0, flags=flags))
         answer = self._runner.go(_BLOCKED_SECONDS, empty=True)
         self._refuse(answer, "it did not launch the smallest kernel")
         taken = self._window(0, lambda: None, 0, evict=True)
@@ -293,13 +294,21 @@ class CudaArm(Arm):
         if not self._loading:
             self._loading = True
             try:
-                send_frame(self._runner.channel, {"load": True})
+                send_frame(self._runner.channel, self._to_load())
                 if not self._awake:
                     self._runner.resume()
             except (OSError, NurseryLost) as error:
                 raise SolutionFault(
                     "crashed", f"while loading, {self._told(str(error))}"
                 ) from error
+
+    def _to_load(self) -> dict[str, Any]:
+        """Return what lets the runner load the solution."""
+        return {"load": True}
+
+    def _more_flags(self, workload: int) -> int:
+        """Return what the order of a workload's call says besides."""
+        return 0
 
     def wait_loaded(self) -> None:
         """Wait until it has loaded; raises SolutionFault."""

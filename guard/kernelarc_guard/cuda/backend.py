@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,10 @@ from kernelarc_guard.cores import other_cores
 from kernelarc_guard.cuda import driver
 from kernelarc_guard.cuda.arm import CudaArm
 from kernelarc_guard.cuda.connections import connections_for
+from kernelarc_guard.cuda.delayed_arm import DelayedArm
 from kernelarc_guard.cuda.draws import CudaDrawer
 from kernelarc_guard.cuda.holding import holding
+from kernelarc_guard.cuda.planting import Planting
 from kernelarc_guard.cuda.ruler_arm import RulerArm, ruler_solution
 from kernelarc_guard.cuda.rulers import measure
 from kernelarc_guard.cuda.turns import Turns
@@ -76,6 +79,7 @@ class CudaBackend:
         self._uuid = driver.device_uuid(number)
         self._connections = connections_for(())
         self._turns = Turns()
+        self._planting = Planting()
         self._watch = DeviceWatch(self._uuid)
 
     @property
@@ -125,12 +129,11 @@ class CudaBackend:
         awake: bool,
     ) -> Arm:
         """Fork a runner with a context of its own; raises SolutionFault."""
-        if contestant.planted:
-            raise Refused("delays cannot be planted on a GPU yet")
         assert isinstance(drawer, CudaDrawer)
         if drawer.thrifty:
             torch.cuda.empty_cache()  # a runner's buffers do not come from the allocator
-        return CudaArm(
+        start = CudaArm if not contestant.delays else self._delayed(contestant.delays, awake)
+        return start(
             nursery,
             contestant.solution,
             contestant.built,
@@ -142,6 +145,22 @@ class CudaBackend:
             turns=self._turns,
             environment=self._connections,
         )
+
+    def planted(
+        self,
+        bench: "Bench",
+        nursery: Nursery,
+        record: "Contestant",
+        candidate: "Contestant",
+        percent: float,
+    ) -> "Contestant":
+        """Measure how long the record's calls take, and return what to add to them."""
+        return self._planting.plant(bench, nursery, record, candidate, percent)
+
+    def _delayed(self, delays: tuple[int, ...], awake: bool) -> Callable[..., Arm]:
+        planting = self._planting
+        planting.refuse_other_calls(delays, awake)
+        return partial(DelayedArm, delays=delays, clock=planting.clock, heed=planting.heed)
 
     def wants_ruler(self) -> bool:
         """Say so for the first pairs, and for some of the later ones."""

@@ -7,9 +7,11 @@ import torch
 
 from kernelarc_guard import control
 from kernelarc_guard.cuda import driver
+from kernelarc_guard.cuda.delays import Delays
 from kernelarc_guard.cuda.driver import Allocation
 from kernelarc_guard.cuda.flags import Flags
 from kernelarc_guard.cuda.tensors import as_bytes
+from kernelarc_guard.cuda.waiting import Clock
 
 _OWN = 0
 """The one device that a runner sees."""
@@ -25,8 +27,17 @@ def open_device() -> None:
 class CudaSide:
     """What surrounds the calls of one runner. Opened before anything of a solution runs."""
 
-    def __init__(self, flags_fd: int, fds: list[int], sets: list[dict[str, Any]]) -> None:
-        """Open the context, map the flags and all buffers; closes the descriptors."""
+    def __init__(
+        self,
+        flags_fd: int,
+        fds: list[int],
+        sets: list[dict[str, Any]],
+        waits_by: list[Any] | None = None,
+    ) -> None:
+        """Open the context, map the flags and all buffers; closes the descriptors.
+
+        `waits_by` is the clock of a runner that is made slower.
+        """
         driver.open_context(_OWN)
         # Also torch's own start, while everything can still be opened.
         self._word = torch.zeros(1, dtype=torch.int32, device="cuda")
@@ -36,6 +47,7 @@ class CudaSide:
         self._memory: list[Allocation] = []
         self.sets = [self._map(left, described) for described in sets]
         self.touch()  # its kernel is loaded here: behind a wait that would never end
+        self._delays = Delays(Clock(*waits_by)) if waits_by else None
         self.wait()
         self._outputs = [[one[name] for name in d["outputs"]] for one, d in
                          zip(self.sets, sets, strict=True)]  # fmt: skip
@@ -64,15 +76,25 @@ class CudaSide:
                 "cuStreamWaitValue32_v2", None, self._flags.go_at, order.call, driver.WAIT_GEQ
             )
 
+    def take(self, told: dict[str, Any]) -> None:
+        """Take over what the guard says before anything of a solution is loaded."""
+        if self._delays is not None:
+            self._delays.tell(told["delays"], told["launch_ns"])
+
     def after(self, order: control.Order, returned: Any = None) -> None:
         """End a call: hand over what it returned, then say done or wait for the device."""
+        longer = self._delays if order.flags & control.WAIT else None
         for target, value in zip(self._outputs[order.workload], _values(returned), strict=False):
             if _fits(value, target):
                 target.copy_(value, non_blocking=True)
         if order.flags & control.QUEUE:
+            if longer is not None:
+                longer.queue(order.workload)
             driver.call("cuStreamWriteValue32_v2", None, self._flags.done_at, order.call, 0)
         else:
             self.wait()
+            if longer is not None:
+                longer.pass_time(order.workload)
 
     def touch(self) -> None:
         """Launch the smallest kernel."""
