@@ -1,11 +1,14 @@
 """Time to a verdict on a GPU, stage by stage, as a campaign has it: calibrated, with a warm nursery and an anchor.
 
     python -m benchmarks.gpu_time_to_verdict --repeat 3 --out FOLDER
+    python -m benchmarks.gpu_time_to_verdict --repeat 3 --steps --out FOLDER
 
 RMSNorm of bfloat16 rows of 4096 on 14 workloads (1 to 14,509 rows), in a real guard process. Three candidates, a new
 source each time: a Triton kernel that is clearly slower than the record, one that is more than twice as fast, and a CUDA
 C++ kernel with its build. Prints medians over the repeats in seconds from the request to the
-verdict, and writes every answer of the guard to FOLDER/h200_verdict.json.
+verdict, and the seconds of the confirming pairs, those with two runners apart from those with the anchor as the third;
+writes every answer of the guard to FOLDER/h200_verdict.json. `--steps` times each step of these pairs, too
+(`benchmarks/pair_steps.py`), which makes them a little longer.
 """
 
 import argparse
@@ -14,12 +17,14 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 
+from benchmarks.pair_steps import Trace, interpreter, print_pairs, print_steps, sort_of
 from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.problem import read_problem
 from kernelarc_guard.protocol import Progress, Result
@@ -60,6 +65,9 @@ class Run:
     case: str
     seconds: dict[str, float]
     pair_seconds: list[float]
+    """Of all confirming pairs; the first one's is with what comes before it."""
+    steps: list[dict[str, Any]]
+    """The same pairs step by step, where these are timed."""
     results: list[Result] = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -69,6 +77,7 @@ class Run:
             "case": self.case,
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
             "pair_seconds": [round(one, 4) for one in self.pair_seconds],
+            "pair_steps": self.steps,
             "verdict": last.verdict,
             "reason": last.reason,
             "detail": last.detail,
@@ -78,6 +87,20 @@ class Run:
             "pairs": [[pair.model_dump(mode="json") for pair in one.pairs] for one in self.results],
             "apart": [pair.model_dump(mode="json") for pair in last.apart],
         }
+
+    def by_sort(self) -> dict[str, list[float]]:
+        """Return the seconds of its confirming pairs but for the first, by how many runners they had."""
+        sorts: dict[str, list[float]] = defaultdict(list)
+        if self.steps:
+            for step in self.steps[1:]:
+                sorts[sort_of(step)].append(step["seconds"])
+        elif len(self.results) > 1:
+            for pair, seconds in list(zip(self.results[1].pairs, self.pair_seconds, strict=True))[
+                1:
+            ]:
+                beside = any(block.anchor for block in pair.blocks)
+                sorts["three runners" if beside else "two runners"].append(seconds)
+        return sorts
 
 
 class Clock:
@@ -104,6 +127,7 @@ def main() -> None:
     parser.add_argument("--calibration-blocks", type=int, default=8, help="of each pair")
     parser.add_argument("--only", default="", help="part of the names of the cases to run")
     parser.add_argument("--no-anchor", action="store_true", help="as `evaluate` does")
+    parser.add_argument("--steps", action="store_true", help="time each step of a pair")
     parser.add_argument("--out", type=Path, default=Path("."))
     options = parser.parse_args()
     anyio.run(study, options)
@@ -120,7 +144,13 @@ async def study(options: argparse.Namespace) -> None:
     raw: dict[str, Any] = {"runs": []}
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
-        async with GuardClient(options.python, options.out / "guard.log") as guard:
+        python, trace = options.python, None
+        if options.steps:
+            file = Path(cache) / "pairs.jsonl"
+            file.touch()
+            python, trace = interpreter(Path(cache), file, python), Trace(file)
+        everything: list[Run] = []
+        async with GuardClient(python, options.out / "guard.log") as guard:
             blocks = {"blocks_confirm": options.calibration_blocks}
             parameters = default_parameters(options.device).model_copy(update=blocks)
             requests = Requests(problem, options.device, cache, parameters)
@@ -136,13 +166,17 @@ async def study(options: argparse.Namespace) -> None:
                         await anyio.sleep(WARM_SECONDS)
                     candidate = _new(known[case.candidate], index)
                     runs.append(
-                        await judge(guard, requests, case, record, candidate, calibration, anchor)
+                        await judge(
+                            guard, requests, case, record, candidate, calibration, anchor, trace
+                        )
                     )
                     cold = len(runs[-1].results) > 1
                     raw["runs"].append(runs[-1].as_json())
                     (options.out / "h200_verdict.json").write_text(json.dumps(raw))
                 if runs:
                     print_row(case, runs)
+                everything += runs
+        print_all_pairs(everything)
 
 
 async def calibrate(
@@ -179,6 +213,7 @@ async def judge(
     candidate: Solution,
     calibration: Calibration,
     anchor: Solution | None,
+    trace: Trace | None,
 ) -> Run:
     """Screen a candidate and confirm it where that is promising, as a dispatcher does."""
     clock = Clock()
@@ -190,6 +225,8 @@ async def judge(
     )
     results, confirming = [screen], time.perf_counter()
     clock.blocks.clear()
+    if trace is not None:
+        trace.new()  # the screen's, or a calibration's
     if screen.verdict is None:
         ask = requests.confirm(
             "k", record, candidate, calibration=calibration, stake=STAKE, anchor=anchor
@@ -212,7 +249,8 @@ async def judge(
         gaps = [b - a for a, b in zip(per_pair, per_pair[1:], strict=False)]
     spent["total"] = end - begin
     spent["rest"] = spent["total"] - sum(v for n, v in spent.items() if n not in ("total", "rest"))
-    return Run(case.name, spent, gaps, results)
+    timed = trace.new() if trace is not None and len(results) > 1 else []
+    return Run(case.name, spent, gaps, timed, results)
 
 
 def print_row(case: Case, runs: list[Run]) -> None:
@@ -224,6 +262,19 @@ def print_row(case: Case, runs: list[Run]) -> None:
     pair = f"{statistics.median(gaps):7.3f}" if gaps else ""
     last = runs[-1].results[-1]
     print(f"{case.name:<21}{last.verdict or '':<7}{cells}{pair}   {last.detail[:90]}", flush=True)
+
+
+def print_all_pairs(runs: list[Run]) -> None:
+    """Print the seconds of all runs' confirming pairs, and their steps where these were timed."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        for sort, values in run.by_sort().items():
+            seconds[sort] += values
+    if seconds:
+        print_pairs(seconds)
+    steps = [step for run in runs for step in run.steps[1:]]
+    if steps:
+        print_steps(steps)
 
 
 if __name__ == "__main__":
