@@ -3,7 +3,8 @@
     python -m benchmarks.gpu_ladder --out FOLDER --seconds 120
 
 The record is `torch.mm`, which is cuBLAS. Every other rung goes through the gate and the screen and,
-where that promises something, the confirmation. TFLOPS cold are from the guard's windows, whose
+where that promises something, the confirmation; `tuned.py` is what a campaign judges as `cuBLASLt
+autotuned`, which needs nvmath-python. TFLOPS cold are from the guard's windows, whose
 caches are cold and whose inputs are new; sustained is a loop in a process of its own. `--device cpu`
 tries the same on a CPU's workload.
 """
@@ -27,10 +28,11 @@ from kernelarc_guard.solution import Solution, read_solution
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.evaluation import STAKE
 from kernelarc_mcp.host.guard_client import GuardClient, GuardError
+from kernelarc_mcp.host.products import tuned_product
 from kernelarc_mcp.requests import Requests
 
 RECORD = "cublas.py"
-RUNGS = ("naive.cu", "wmma.cu", "tiles_triton.py", "returned.py")
+RUNGS = ("naive.cu", "wmma.cu", "tiles_triton.py", "returned.py", "tuned.py")
 _CPU_RUNGS = ("seed.json", "returned.py")
 _TORCH = '"""The library again, returning its result."""\n\n\ndef run(a, b):\n    return a @ b\n'
 _DEADLINE = 300.0
@@ -72,9 +74,11 @@ def main() -> None:
     whole = read_problem(folder, workloads)
     problem = whole.model_copy(update={"workloads": whole.workloads[:1]})
     with tempfile.TemporaryDirectory() as place:
-        (Path(place) / "returned.py").write_text(_TORCH)
+        made = {"returned.py": _TORCH, "tuned.py": _tuned(problem)}
+        for name, source in made.items():
+            (Path(place) / name).write_text(source)
         paths = [
-            Path(place) / name if name == "returned.py" else folder / "solutions" / name
+            Path(place) / name if name in made else folder / "solutions" / name
             for name in (RECORD, *(_CPU_RUNGS if on_cpu else RUNGS))
         ]
         fast = _sustained(paths, folder, workloads, options)
@@ -90,6 +94,12 @@ def main() -> None:
     }
     (options.out / "h200_gemm_ladder.json").write_text(json.dumps(numbers, indent=1) + "\n")
     (options.out / "h200_gemm_ladder.md").write_text(table + "\n")
+
+
+def _tuned(problem: Problem) -> str:
+    tuned = tuned_product(problem.definition, "tuned")
+    assert tuned is not None, "the problem is one product"
+    return tuned.sources[0].content
 
 
 def _sustained(
@@ -159,7 +169,7 @@ async def _judge(
 
 def _rung(name: str, results: list[Result], seconds: float, sustained: dict[str, float]) -> Rung:
     last = results[-1]
-    (workload,) = last.workloads
+    workload = last.workloads[0] if last.workloads else None
     return Rung(
         solution=name,
         verdict=last.verdict or "",
@@ -167,8 +177,8 @@ def _rung(name: str, results: list[Result], seconds: float, sustained: dict[str,
         detail=last.detail,
         pairs=sum(len(one.pairs) for one in results),
         seconds=seconds,
-        cold_us=workload.candidate_us,
-        record_us=workload.record_us,
+        cold_us=None if workload is None else workload.candidate_us,
+        record_us=None if workload is None else workload.record_us,
         sustained=sustained,
     )
 

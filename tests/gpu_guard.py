@@ -13,7 +13,7 @@ from kernelarc_guard.cuda.driver import architecture
 from kernelarc_guard.problem import Problem, read_problem
 from kernelarc_guard.protocol import Refusal, Result, Schedule
 from kernelarc_guard.sandbox import find_sandbox
-from kernelarc_guard.solution import read_solution
+from kernelarc_guard.solution import Solution, read_solution
 
 FOLDER = Path(__file__).parent / "gpu" / "solutions"
 _PROBLEMS = Path(__file__).parent.parent / "kernels"
@@ -91,21 +91,37 @@ class GpuGuard(Guard):
     def request(self, op: str, problem: str, name: str, **more: Any) -> dict[str, Any]:
         """Return a request about a solution, with the torch operators as the record."""
         whole = self._problems[problem]
+        record, candidate = (
+            read_solution(FOLDER / one, whole.definition) for one in (_RECORDS[problem], name)
+        )
+        return self._request(op, whole, record, candidate, more)
+
+    def against(
+        self, op: str, problem: Problem, record: Solution, candidate: Solution, **more: Any
+    ) -> Result:
+        """Judge any solution of any problem against any other."""
+        return self._result(self._request(op, problem, record, candidate, more))
+
+    def _request(
+        self,
+        op: str,
+        problem: Problem,
+        record: Solution,
+        candidate: Solution,
+        more: dict[str, Any],
+    ) -> dict[str, Any]:
         schedule = Schedule(call_seconds=4.0, start_seconds=12.0, calibration_pairs=2)
         return {
             "op": op,
-            "id": name,
+            "id": candidate.name,
             "device": "cuda:0",
             "cache_dir": self._builds,
-            "problem": whole.model_dump(mode="json"),
-            "record": self._solution(_RECORDS[problem], whole),
-            "candidate": self._solution(name, whole),
+            "problem": problem.model_dump(mode="json"),
+            "record": record.model_dump(mode="json"),
+            "candidate": candidate.model_dump(mode="json"),
             "schedule": (schedule.model_dump(mode="json")) | more.pop("schedule", {}),
             **more,
         }
-
-    def _solution(self, name: str, problem: Problem) -> dict[str, Any]:
-        return read_solution(FOLDER / name, problem.definition).model_dump(mode="json")
 
     def _judge(self, op: str, problem: str, name: str, **more: Any) -> Result:
         return self._result(self.request(op, problem, name, **more))

@@ -12,8 +12,12 @@ ALGORITHMS: Final = 16
 _DTYPES: Final = frozenset({"bfloat16", "float16", "float32"})
 _SOURCE: Final = '''"""One matrix product: the fastest of what cuBLASLt's heuristics name, timed when a shape first comes."""
 
+import torch
+from cuda.core import system
 from nvmath.linalg.advanced import Matmul, MatmulReductionScheme
 
+# nvmath asks NVML for this and nothing else; in a sandbox NVML may not say it.
+system.get_num_devices = torch.cuda.device_count
 _OPTIONS = {{"inplace": True, "memory_limit": 64 << 20}}
 # Parts of a sum are added as float32, never as what the result is stored in.
 _PREFERENCES = {{
@@ -95,9 +99,12 @@ def _ordered(
         left, right = right, left
     inner = next((axis for axis in left[1] if axis != row), column)
     if inner == column:
-        return None
+        return None  # nothing is summed over
     lefts = {(row, inner): left[0], (inner, row): f"{left[0]}.mT"}
     rights = {(inner, column): right[0], (column, inner): f"{right[0]}.mT"}
-    if tuple(left[1]) not in lefts or tuple(right[1]) not in rights:
-        return None
-    return lefts[tuple(left[1])], rights[tuple(right[1])]
+    found = lefts.get(_pair(left[1])), rights.get(_pair(right[1]))
+    return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+
+def _pair(axes: list[str]) -> tuple[str, str]:
+    return (axes[0], axes[1]) if len(axes) == 2 else ("", "")

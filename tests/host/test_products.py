@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from product_definitions import PRODUCTS, define
 
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.policy import examine
@@ -17,19 +18,6 @@ from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.products import ALGORITHMS, CLASSES, tuned_product
 
 SIZES = {"b": 2, "s": 3, "m": 5, "n": 7, "k": 11}
-PRODUCTS = {
-    "mk kn mn": "x @ y",
-    "mk nk mn": "x @ y.mT",
-    "km kn mn": "x.mT @ y",
-    "km nk mn": "x.mT @ y.mT",
-    "mk kn nm": "(x @ y).mT",
-    "kn mk mn": "y @ x",
-    "bmk bkn bmn": "x @ y",
-    "bmk bnk bmn": "x @ y.mT",
-    "sbmk sbkn sbmn": "x @ y",
-    "bsk nk bsn": "x @ y.mT",
-    "bsk kn bsn": "x @ y",
-}
 NO_PRODUCTS = (
     "nn nn nn",
     "mk km mm",
@@ -43,25 +31,6 @@ NO_PRODUCTS = (
     "bmb bkn bmn",
     "bsk bn bsn",
 )
-
-
-def define(axes: str, dtypes: str = "float32 float32 float32", **more: object) -> Definition:
-    """Return a definition of tensors whose axes are single letters."""
-    shapes = [list(one) for one in axes.split()]
-    x, y, z = (
-        {"shape": shape, "dtype": dtype}
-        for shape, dtype in zip(shapes, dtypes.split(), strict=True)
-    )
-    return Definition.model_validate(
-        {
-            "name": "product",
-            "axes": {name: {"type": "var"} for name in sorted({*"".join(axes.split())})},
-            "inputs": {"x": x, "y": y},
-            "outputs": {"z": z},
-            "reference": f"def run(x, y):\n    return {PRODUCTS.get(axes, 'x @ y')}\n",
-        }
-        | more
-    )
 
 
 class Multiplier:
@@ -97,9 +66,10 @@ def load(source: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[str]]:
     library: Any = ModuleType("nvmath.linalg.advanced")
     library.Matmul = type("Matmul", (Multiplier,), {"calls": calls})
     library.MatmulReductionScheme = SimpleNamespace(COMPUTE_TYPE=2)
-    for name in ("nvmath", "nvmath.linalg"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, library.__name__, library)
+    core: Any = ModuleType("cuda.core")
+    core.system = SimpleNamespace()
+    for module in (*map(ModuleType, ("nvmath", "nvmath.linalg", "cuda")), library, core):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
     names: dict[str, Any] = {}
     exec(source, names)
     return names["run"], calls
@@ -146,8 +116,8 @@ def test_other_number_formats_give_none(dtypes: str) -> None:
 
 
 def test_a_written_input_or_one_more_gives_none() -> None:
-    written = {"kernelarc": {"mutable_inputs": ["x"]}}
-    assert tuned_product(define("mk kn mn", **written), "tuned") is None
+    written = define("mk kn mn", kernelarc={"mutable_inputs": ["x"]})
+    assert tuned_product(written, "tuned") is None
     third = define("mk kn mn").model_dump()
     third["inputs"]["bias"] = {"shape": ["n"], "dtype": "float32"}
     third["reference"] = "def run(x, y, bias):\n    return x @ y + bias\n"
