@@ -96,12 +96,12 @@ def problem_of(subject: Subject) -> Problem:
     return Problem(definition=whole.definition, workloads=[only], folder=whole.folder)
 
 
-async def profile(guard: GuardClient, subject: Subject, device: str, out: str) -> Row:
-    """Profile one subject."""
+def request_of(subject: Subject, device: str, out: str) -> ProfileRequest:
+    """Return the request for a subject's profile; raw reports go below `out`, if that is not empty."""
     problem = problem_of(subject)
     definition = problem.definition
     record = None if subject.record is None else read_solution(subject.record, definition)
-    request = ProfileRequest(
+    return ProfileRequest(
         id="profile",
         device=device,
         cache_dir=str(Path(tempfile.gettempdir()) / "kernelarc-profile-cache"),
@@ -111,6 +111,11 @@ async def profile(guard: GuardClient, subject: Subject, device: str, out: str) -
         workload="profiled",
         reports=str(Path(out) / re.sub(r"[^\w.-]+", "_", subject.name)) if out else "",
     )
+
+
+async def profile(guard: GuardClient, subject: Subject, device: str, out: str) -> Row:
+    """Profile one subject."""
+    request = request_of(subject, device, out)
     begin = time.monotonic()
     answer = await guard.inquire(request, deadline=SECONDS)
     seconds = time.monotonic() - begin

@@ -15,7 +15,7 @@ _FORCED: Final = 1
 _WAYS: Final = {1: "host to device", 2: "device to host", 8: "device to device"}
 """By CUpti_ActivityMemcpyKind."""
 
-ABSENT: Final = "cupti-python is not installed in the guard's environment (extra cuda12 or cuda13)"
+ABSENT: Final = "cupti-python is not installed in the guard's environment (extra cuda13)"
 
 
 class NoCupti(Exception):
