@@ -32,7 +32,7 @@ _WORDS: Final = {
     "seed": "the first record of the campaign, what the speedup in the title is over",
     "reference": "the problem's own code, which says what is right; no speedup here is over it, unless said",
     "record": "the best solution so far; only a KEEP moves it",
-    "line to beat": "a known solution (the reference, torch.compile of it) judged once beside the seed",
+    "line to beat": "a known solution (the reference, torch.compile of it, cuBLASLt autotuned) judged once beside the seed",
     "pair": "two new processes, one with the record and one with the candidate, timed side by side",
     "screen, confirmation": "a few pairs that send most home; new pairs, the only ones that can KEEP",
     "band": "how much slower than the record still counts as close",
