@@ -123,4 +123,5 @@ class Requests:
             schedule=self.schedule,
             definition=self.problem.definition,
             candidate=candidate,
+            workloads=self.problem.workloads,
         )

@@ -62,6 +62,8 @@ class Built:
     messages: list[BuildMessage]
     seconds: float
     cached: bool
+    ahead: Path | None = None
+    """The archive of what was compiled of it before any run (`kernels_ahead.py`)."""
 
 
 @dataclass(frozen=True)

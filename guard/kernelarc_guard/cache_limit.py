@@ -11,7 +11,8 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-KINDS: Final = ("native", "python")
+AHEAD: Final = "ahead"
+KINDS: Final = ("native", "python", AHEAD)
 LOCKS: Final = "locks"
 WORK: Final = "work-"
 """Beginning of the name of a build's folder; the entry's key follows, then something random."""

@@ -26,7 +26,8 @@ _PROC_FILES: Final = (
     "version",
 )
 _SYS: Final = ("/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm")
-_READABLE_DEVICES: Final = ("/dev/random", "/dev/urandom")
+SEEN: Final = ("/dev/random", "/dev/urandom", *_SYS, *(f"/proc/{name}" for name in _PROC_FILES))
+"""What untrusted code may read of the machine, beside the system's files."""
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -79,9 +80,8 @@ class Confinement:
         if self.kind != "none":
             # Pinned on purpose until the process ends: the rule holds for this entry of /proc.
             own = os.open("/proc/self", os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
-            readable = (*self.readable, solution, *_READABLE_DEVICES, *_SYS, f"/proc/self/fd/{own}")
             landlock.restrict(
-                (*readable, *(f"/proc/{name}" for name in _PROC_FILES)),
+                (*self.readable, solution, *SEEN, f"/proc/self/fd/{own}"),
                 (scratch,),
                 (*DEVICES, *self.devices),
             )

@@ -1,16 +1,19 @@
 """The solutions of one request: looked at by the policy and built, each in its role (imports torch)."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from kernelarc_guard.backend import Backend
 from kernelarc_guard.bench import Contestant
 from kernelarc_guard.build import BuildFailed, BuildHeld, Built, build
 from kernelarc_guard.cores import builder_cores
+from kernelarc_guard.device_properties import properties_of
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.keeper import SLOTS
+from kernelarc_guard.kernels_ahead import Order, found_ahead
 from kernelarc_guard.policy import examine
 from kernelarc_guard.preparing import Preparing
-from kernelarc_guard.protocol import Calibrate, Confirm, Request, Screen
+from kernelarc_guard.protocol import BuildMessage, Calibrate, Confirm, Request, Screen
 from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.report import Report
 from kernelarc_guard.sandbox import Sandbox
@@ -37,6 +40,7 @@ class Contestants:
         self._cache = cache
         self._sandbox = sandbox
         self._preparing = preparing
+        self._told_ahead: list[BuildMessage] = []
         self.arms: dict[str, Contestant] = {}
         """What was built, by role."""
 
@@ -92,7 +96,7 @@ class Contestants:
             said = f"what builds the candidate was killed or hangs: {lost}"
             raise Refused(said, "builder_lost") from None
         self._report.binary = contestant.built.digest
-        self._report.messages = list(contestant.built.messages)
+        self._report.messages = [*contestant.built.messages, *self._told_ahead]
         return contestant
 
     def _record(self) -> Contestant:
@@ -115,7 +119,15 @@ class Contestants:
             if not self._preparing.end():
                 raise
             built = self._build(solution)
-        return Contestant(solution, built, SLOTS.index(role))
+        left, told = found_ahead(self._order(solution, built), self._cache)
+        if role == "candidate":
+            self._told_ahead = told
+        return Contestant(solution, replace(built, ahead=left), SLOTS.index(role))
+
+    def _order(self, solution: Solution, built: Built) -> Order:
+        """Return what would have been compiled ahead of a solution."""
+        problem, properties = self._request.problem, properties_of(self._backend.place)
+        return Order(solution, built.digest, properties, problem.definition, problem.workloads)
 
     def _build(self, solution: Solution) -> Built:
         schedule = self._request.schedule

@@ -11,6 +11,7 @@ from pathlib import Path
 from kernelarc_guard import asking
 from kernelarc_guard.backend import Backend, CpuBackend, open_backend
 from kernelarc_guard.case import Case, Device
+from kernelarc_guard.device_properties import properties_of
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.inputs import InputError
 from kernelarc_guard.inquiries import Counted, Inquiry, Profiled
@@ -97,6 +98,8 @@ class Judge:
     def _add(self, name: str, backend: Backend, nurseries: Nurseries, trials: Trials) -> Device:
         device = Device(backend, nurseries, trials, self._preparing)
         self._open[name] = device
-        building = Building(backend.architecture, backend.builds_beside)
+        building = Building(
+            backend.architecture, backend.builds_beside, properties_of(backend.place)
+        )
         self._preparing.know(name, building, self._sandbox)
         return device

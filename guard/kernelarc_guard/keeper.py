@@ -7,8 +7,8 @@ import socket
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from select import select
@@ -22,6 +22,7 @@ from kernelarc_guard.keepsakes import Keepsakes
 from kernelarc_guard.processes import descendants, kill_all
 from kernelarc_guard.sandbox import SCRATCH_BYTES, TASKS, Sandbox, memory_limit, who_counts
 from kernelarc_guard.scratch import remove
+from kernelarc_guard.surroundings import runner_environment
 
 SLOTS: Final = ("record", "candidate", "anchor", "ruler")
 _START_SECONDS: Final = 120.0
@@ -74,7 +75,7 @@ class Nursery:
         self._scratches = [self._scratch() for _ in SLOTS]
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         number = str(theirs.fileno())
-        given = _environment() | (environment or {})
+        given = runner_environment() | (environment or {})
         command = sandbox.command(
             [sys.executable, "-I", "-B", "-m", "kernelarc_guard.nursery", number],
             environment=given,
@@ -94,6 +95,8 @@ class Nursery:
         self._placed: dict[tuple[int, str, str], Placed] = {}
         self._stock: deque[Runner] = deque()
         """Runners that were forked ahead, in their order."""
+        self._ahead: dict[str, Path] = {}
+        """Digest of what was placed -> the archive of what was compiled of it before any run."""
         self._given: set[int] = set()
         """Slots whose keepsake the warden has been given."""
         self._ready = False
@@ -202,9 +205,12 @@ class Nursery:
         if runner.environment != environment:
             runner.end()
             runner = self._fork(own, environment)
-        keepsake = None if slot in self._given else self.keepsakes.get(digest)
+        fresh = slot not in self._given
         self._given.add(slot)
-        runner.use(slot, cores, starting, keepsake)
+        keepsake = self.keepsakes.get(digest) if fresh else None
+        with self._opened_ahead(digest if fresh and keepsake is None else "") as ahead:
+            given = ahead if keepsake is None else keepsake
+            runner.use(slot, cores, starting, given, keepsake is None)
         return runner
 
     def _fork(self, own: frozenset[int], environment: Mapping[str, str]) -> "Runner":
@@ -228,6 +234,8 @@ class Nursery:
         The same solution in two slots is two copies: both arms of an A/A comparison are files of
         their own, as they are for two solutions.
         """
+        if built.ahead is not None:
+            self._ahead[built.digest] = built.ahead
         key = (slot, str(built.entry), built.digest)
         known = self._placed.get(key)
         if known is not None:
@@ -256,6 +264,7 @@ class Nursery:
             return 0  # and so is everything in it
         finally:
             self._placed.clear()
+            self._ahead.clear()
             self._given.clear()
             while self._stock:
                 self._stock.pop().channel.close()
@@ -305,6 +314,19 @@ class Nursery:
         self._process.wait()
         self._cgroups.remove()
         remove(self._folder)
+
+    @contextmanager
+    def _opened_ahead(self, digest: str) -> Iterator[int | None]:
+        """Open the archive of what was compiled ahead, where there is one and it is still there."""
+        path, opened = self._ahead.get(digest), None
+        if path is not None:
+            with suppress(FileNotFoundError):
+                opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            yield opened
+        finally:
+            if opened is not None:
+                os.close(opened)
 
     def _wrote(self) -> str:
         """Return the end of what nurseries wrote."""
@@ -365,12 +387,17 @@ class Runner:
         self.channel = channel
 
     def use(
-        self, slot: int, cores: frozenset[int], starting: frozenset[int], keepsake: int | None
+        self,
+        slot: int,
+        cores: frozenset[int],
+        starting: frozenset[int],
+        keepsake: int | None,
+        ahead: bool,
     ) -> None:
         """Give it its slot with a scratch folder, and its cores; Refused where it has ended."""
         fds = () if keepsake is None else (keepsake,)
         given = {"slot": slot, "cores": sorted(cores), "starting": sorted(starting)}
-        answer, _ = self._ask("use", _GRACE_SECONDS, fds, **given)
+        answer, _ = self._ask("use", _GRACE_SECONDS, fds, **given, ahead=ahead)
         if "fault" in answer:
             self.end()
             raise Refused(f"a runner ended before it was given anything: {answer['how']}")
@@ -457,16 +484,3 @@ class Runner:
         self, op: str, timeout: float, fds: tuple[int, ...] = (), **more: Any
     ) -> tuple[dict[str, Any], list[int]]:
         return self._nursery.ask({"op": op, "runner": self.number, **more}, timeout, fds)
-
-
-def _environment() -> dict[str, str]:
-    return {
-        "PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        "LANG": "C.UTF-8",
-        "HOME": "/nowhere",
-        "USER": "runner",
-        "OMP_NUM_THREADS": "1",
-        "OMP_WAIT_POLICY": "passive",
-        # Its pool of compiling processes would stay beside the kernel.
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    }

@@ -12,6 +12,7 @@ from kernelarc_guard.definition import Definition
 from kernelarc_guard.model import Model
 from kernelarc_guard.protocol import BaseRequest
 from kernelarc_guard.solution import Solution
+from kernelarc_guard.workload import Workload
 
 
 class Prepare(BaseRequest):
@@ -20,6 +21,8 @@ class Prepare(BaseRequest):
     op: Literal["prepare"] = "prepare"
     definition: Definition
     candidate: Solution
+    workloads: list[Workload] = []
+    """What kernels that are compiled for shapes are compiled for; none: they are not."""
 
 
 class BuildOrder(Model):

@@ -14,8 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from kernelarc_guard.build import BuildFailed, Built, build
+from kernelarc_guard.ahead_room import SECONDS
+from kernelarc_guard.build import BuildFailed, Built, Limits, build
 from kernelarc_guard.faults import Refused
+from kernelarc_guard.kernels_ahead import Order, compile_ahead
 from kernelarc_guard.limits import adopt_orphans, die_with_parent
 from kernelarc_guard.policy import examine
 from kernelarc_guard.prepare import Prepare
@@ -62,7 +64,19 @@ def prepare(
 
 
 def _prepare(job: dict[str, Any], sandbox: Sandbox, cores: frozenset[int]) -> None:
-    prepare(Prepare.model_validate(job["request"]), job["gpu"], sandbox, cores)
+    request = Prepare.model_validate(job["request"])
+    built = prepare(request, job["gpu"], sandbox, cores)
+    if built is not None:
+        order = Order(
+            request.candidate,
+            built.digest,
+            job["properties"],
+            request.definition,
+            request.workloads,
+        )
+        seconds = min(SECONDS, request.schedule.build_seconds)
+        limits = Limits(seconds, request.schedule.memory_bytes, sandbox, cores)
+        compile_ahead(order, built, Path(request.cache_dir), limits)
 
 
 def _say(done: Future[None]) -> None:

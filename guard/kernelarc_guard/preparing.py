@@ -11,7 +11,7 @@ import sys
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from select import select
 from threading import Lock
 from typing import Any, Final
@@ -38,6 +38,8 @@ class Building:
     """Its architecture, as in ``90a``; empty: the host."""
     beside: bool
     """May compilers work while somebody measures on it?"""
+    properties: dict[str, int | str] = field(default_factory=dict)
+    """What solutions are told of it; empty: the host."""
 
 
 class Preparing:
@@ -73,7 +75,8 @@ class Preparing:
             free = ahead_cores(_threads(request)) if building.beside else frozenset()
             if cores := self._cores or free:
                 try:
-                    self._tell({"request": request, "gpu": building.gpu}, cores, self._sandbox)
+                    job = {"request": request} | asdict(building)
+                    self._tell(job, cores, self._sandbox)
                 except OSError as error:
                     # The machine lets no more processes start: the judgement builds, or says so. One that
                     # may have half a line goes.

@@ -32,6 +32,7 @@ from kernelarc_guard.limits import (
     prefer_for_killing,
     set_dumpable,
 )
+from kernelarc_guard.surroundings import CACHES
 from kernelarc_guard.warming import WARMED_FOR
 from kernelarc_guard.watch import Watch
 
@@ -42,13 +43,6 @@ _CODES = {getattr(torch, name): code for code, name in enumerate(control.DTYPES)
 _FILE_BYTES = 512 << 20
 _IDLE_SECONDS = 0.15
 _ERROR_CHARACTERS = 8000
-_CACHES = {
-    "XDG_CACHE_HOME": ".cache",
-    "TORCHINDUCTOR_CACHE_DIR": ".cache/inductor",
-    "TORCH_EXTENSIONS_DIR": ".cache/extensions",
-    "TRITON_CACHE_DIR": ".cache/triton",
-    "NUMBA_CACHE_DIR": ".cache/numba",
-}
 
 
 def run(channel: socket.socket, confinement: Confinement, label: int) -> None:
@@ -407,7 +401,7 @@ def _move_to(scratch: str) -> None:
     os.chdir(scratch)
     os.environ.update(HOME=scratch, TMPDIR=scratch)
     tempfile.tempdir = None  # an import may have looked for it before
-    for variable, folder in _CACHES.items():
+    for variable, folder in CACHES.items():
         os.environ[variable] = f"{scratch}/{folder}"
 
 

@@ -17,7 +17,9 @@ KEPT_BYTES: Final = 64 << 20
 KEPT_FILES: Final = 4096
 DEEPEST: Final = 64
 """A larger or deeper folder is not set aside: later runners then start with an empty one."""
-_ROOT: Final = "KERNELARC.root"
+PLACE: Final = "here"
+"""Below its root: where every runner sees its folder in its time."""
+ROOT: Final = "KERNELARC.root"
 """Of an archive: where its files lay."""
 
 
@@ -28,9 +30,11 @@ class Scratch:
         """Use `root`, which exists and holds nothing else."""
         self.root = root
         self._kept = root / "kept"
-        self._place = root / "here"
+        self._place = root / PLACE
         self._at: dict[str, Path] = {}
         """Where each runner's folder is now."""
+        self._ahead = False
+        """Was what is set aside there before any runner?"""
 
     def make(self, name: str) -> Path:
         """Return a fresh folder for one runner, at the path that every runner's has in its time.
@@ -52,8 +56,10 @@ class Scratch:
     def keep(self, name: str) -> bool:
         """Set a runner's folder aside for later ones, once; its processes must stand still."""
         folder = self._at[name]
-        if self._kept.is_dir() or not _small(folder):
+        if (self._kept.is_dir() and not self._ahead) or not _small(folder):
             return False
+        remove(self._kept)
+        self._ahead = False
         try:
             _copy(folder, self._kept)
         except OSError:
@@ -67,7 +73,7 @@ class Scratch:
         try:
             with (
                 os.fdopen(os.dup(archive), "wb") as file,
-                tarfile.open(fileobj=file, mode="w", pax_headers={_ROOT: str(self.root)}) as tar,
+                tarfile.open(fileobj=file, mode="w", pax_headers={ROOT: str(self.root)}) as tar,
             ):
                 tar.add(self._kept, arcname=".")
         except (OSError, tarfile.TarError):
@@ -75,10 +81,11 @@ class Scratch:
             return None
         return archive
 
-    def adopt(self, archive: int) -> None:
+    def adopt(self, archive: int, ahead: bool = False) -> None:
         """Set aside what another sandbox's `pack` put into an archive, unless something is already.
 
-        Where compilers wrote down a path of that sandbox, ours takes its place.
+        Where compilers wrote down a path of that sandbox, ours takes its place. `ahead`: it is of before any
+        run, so that what the first one leaves takes its place in turn.
         """
         if self._kept.is_dir():
             return
@@ -86,7 +93,8 @@ class Scratch:
             os.lseek(archive, 0, os.SEEK_SET)
             with os.fdopen(os.dup(archive), "rb") as file, tarfile.open(fileobj=file) as tar:
                 tar.extractall(self._kept, filter="fully_trusted")
-                _move(self._kept, tar.pax_headers.get(_ROOT, ""), str(self.root))
+                _move(self._kept, tar.pax_headers.get(ROOT, ""), str(self.root))
+            self._ahead = ahead
         except (OSError, tarfile.TarError):
             remove(self._kept)
 
@@ -97,6 +105,7 @@ class Scratch:
     def clear(self) -> None:
         """Remove everything."""
         self._at.clear()
+        self._ahead = False
         for entry in self.root.iterdir():
             remove(entry)
 

@@ -106,11 +106,12 @@ class Warden:
     def use(self, frame: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Give a runner its slot, a scratch folder there and its cores, the first ones apart.
 
-        A descriptor that comes along is an archive of what its solution left elsewhere.
+        A descriptor that comes along is an archive of what its solution left elsewhere, `ahead` of
+        all its runs or in its first one.
         """
         ward, scratch = self._wards[frame["runner"]], self._scratches[frame["slot"]]
         for archive in fds:
-            scratch.adopt(archive)
+            scratch.adopt(archive, frame.get("ahead", False))
             os.close(archive)
         pid = ward.window.pid
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)

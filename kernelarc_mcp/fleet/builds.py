@@ -90,7 +90,9 @@ class Builds:
         if digest in self._kept or digest in self._under_way:
             return
         building = self._session.building()
-        if building is not None and self._session.has_slots(building):
+        # What is no binary only a guard on the device's own host uses (Triton's kernels).
+        slots = building is not None and request.candidate.is_native
+        if slots and building is not None and self._session.has_slots(building):
             if len(self._under_way) < MOST_AT_ONCE:
                 order = BuildOrder(request=request, architecture=building.architecture)
                 known = self._under_way[digest] = _UnderWay(building)

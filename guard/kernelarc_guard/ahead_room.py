@@ -1,0 +1,145 @@
+"""The sandbox in which a Triton solution's kernels are compiled without a device; light.
+
+A candidate's code runs in it: no network, no device, no file but its own sources, one folder to write to,
+and limits on its time, memory, files and processes. What it left there is read when all of it has ended, as
+plain files with plain names in the two levels that Triton's cache has.
+"""
+
+import json
+import os
+import re
+import secrets
+import stat
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any, Final
+
+from kernelarc_guard import compile_job
+from kernelarc_guard.build import Built, Limits
+from kernelarc_guard.confinement import SEEN
+from kernelarc_guard.scratch import KEPT_BYTES, KEPT_FILES, PLACE, ROOT, files_below
+from kernelarc_guard.supervised import supervise
+from kernelarc_guard.surroundings import CACHES, PASSED_ON, runner_environment
+
+SECONDS: Final = 30.0
+"""How long it may take altogether, half of which is importing on a slow machine."""
+_TRITON: Final = CACHES["TRITON_CACHE_DIR"]
+_GIVEN, _SOURCES = "/given", "/solutions"
+_TASKS: Final = 256
+_BYTES: Final = 2 * KEPT_BYTES
+_OUTPUT_BYTES: Final = 64 << 10
+_UNLIMITED: Final = -1
+"""Address space is no measure where CUDA's libraries are mapped; what is resident is counted."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,200}")
+_GROUP: Final = "__grp__"
+"""What Triton's file with a kernel's parts begins with."""
+
+
+class Room:
+    """One sandbox for one solution: used once."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        """Use `folder`, which exists and is empty."""
+        self.out = folder / "out"
+        (self.out / PLACE).mkdir(parents=True, mode=0o700)
+        self._given = folder / "given"
+        self._given.mkdir(mode=0o700)
+        self._limits = limits
+        # As long as a runner's, so that where compilers wrote it down a runner's can take its place.
+        self._inside = f"/scratch/{secrets.token_hex(8)}"
+
+    def run(self, job: dict[str, Any], built: Built) -> str:
+        """Do a job of `triton_ahead` with a built solution; return what kept it from being done whole.
+
+        Raises SupervisorLost where the supervisor itself fails.
+        """
+        limits, here = self._limits, f"{self._inside}/{PLACE}"
+        entry = f"{_SOURCES}/{built.entry.relative_to(built.root)}"
+        whole = job | {"entry": entry, "root": _SOURCES}
+        (self._given / "job.json").write_text(json.dumps(whole), encoding="utf-8")
+        environment = runner_environment() | {"HOME": here, "TMPDIR": here}
+        environment |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        environment |= {name: f"{here}/{folder}" for name, folder in CACHES.items()}
+        confinement = limits.sandbox.confinement(counted=True).as_json()
+        # It imports what is confined already, and looks for it from the folder above: with nothing else in it.
+        confinement["readable"] += [_GIVEN, _SOURCES, *SEEN, str(Path(__file__).parent.parent)]
+        answer = supervise(
+            limits.sandbox.command(
+                [sys.executable, "-I", "-B", "-m", compile_job.__name__],
+                environment=environment,
+                readable=[(self._given, _GIVEN), (built.root, _SOURCES)],
+                writable=[(self.out, self._inside)],
+            ),
+            {
+                "command": [sys.executable, "-I", "-B", "-m", "kernelarc_guard.triton_ahead"]
+                + [f"{_GIVEN}/job.json"],
+                "cwd": here,
+                "env": environment,
+                "seconds": limits.seconds,
+                "memory_bytes": _UNLIMITED,
+                "file_bytes": KEPT_BYTES,
+                "cores": sorted(limits.cores),
+                "output_bytes": _OUTPUT_BYTES,
+                "confinement": confinement,
+                "writable": [here],
+                "together": {
+                    "tasks": _TASKS,
+                    "memory_bytes": limits.memory_bytes,
+                    "folder": self._inside,
+                    "folder_bytes": _BYTES,
+                },
+            },
+        )
+        return self._said(answer)
+
+    def pack(self, archive: Path) -> int:
+        """Write what is in its Triton cache into an archive for `Scratch.adopt`; return how many kernels that is.
+
+        There is none where that is nothing, or more than is kept of any first run.
+        """
+        files = self._files()
+        if not files or len(files) > KEPT_FILES or sum(map(_size, files.values())) > KEPT_BYTES:
+            return 0
+        with tarfile.open(archive, mode="w", pax_headers={ROOT: self._inside}) as tar:
+            for name, path in files.items():
+                member = tarfile.TarInfo(f"{_TRITON}/{name}")
+                member.size, member.mode = _size(path), 0o600
+                with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                    tar.addfile(member, file)
+        return sum(name.rpartition("/")[2].startswith(_GROUP) for name in files)
+
+    def _said(self, answer: dict[str, Any]) -> str:
+        if answer["passed"]:
+            return str(answer["passed"])
+        if answer["returncode"] is None:
+            return f"it was ended after {self._limits.seconds:g} s"
+        lines = answer["output"].strip().splitlines() or [""]
+        try:
+            said = json.loads(lines[-1])["said"]
+        except (ValueError, TypeError, KeyError):
+            return f"ended with code {answer['returncode']}: {lines[-1]}"
+        return "; ".join(map(str, said)) if isinstance(said, list) else ""
+
+    def _files(self) -> dict[str, str]:
+        """Return the files of its Triton cache by their names below it.
+
+        Everything that ran has ended: what is a folder, or a plain file, now stays one.
+        """
+        root = self.out / PLACE
+        for part in Path(_TRITON).parts:
+            root /= part
+            if not root.is_dir() or root.is_symlink():
+                return {}
+        found = {}
+        for path, _ in files_below(root) or []:
+            name = os.path.relpath(path, root)
+            parts = name.split("/")
+            plain = len(parts) == 2 and all(map(_NAME.fullmatch, parts))
+            if plain and stat.S_ISREG(os.lstat(path).st_mode):
+                found[name] = path
+        return found
+
+
+def _size(path: str) -> int:
+    return os.lstat(path).st_size
