@@ -26,6 +26,8 @@ class Draw:
     inputs: dict[str, Value]
     kind: str = "own"
     """Where the values come from, for messages."""
+    other: bool = False
+    """Are they not those that the workload itself draws, for which its tolerance was stated?"""
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -78,7 +80,9 @@ class Drawer:
     def like(self, workload: int, sibling: int) -> Draw:
         """Return inputs that another workload of the same shapes draws; static ones stay."""
         uuid = self._problem.workloads[sibling].uuid
-        return Draw(self._make(sibling) | self._kept(workload), f"values of workload {uuid}")
+        return Draw(
+            self._make(sibling) | self._kept(workload), f"values of workload {uuid}", other=True
+        )
 
     def derived(self, workload: int, kind: str, statics: bool) -> Draw:
         """Return inputs of which some have values of another kind.
@@ -90,7 +94,7 @@ class Drawer:
             self._static.pop(workload, None)
         else:
             own, keep = own | (self._kept(workload) or self._statics(workload)), self.static
-        return Draw(self.variety.derive(workload, own, kind, keep), f"{kind} values")
+        return Draw(self.variety.derive(workload, own, kind, keep), f"{kind} values", other=True)
 
     def spiked(self, workload: int, name: str) -> Draw:
         """Return own inputs with a few elements of one far from usual; a static one for one call."""
@@ -99,7 +103,9 @@ class Drawer:
             self._static.pop(workload, None)
         others = frozenset(own) - {name}
         return Draw(
-            self.variety.derive(workload, own, "spiked", others), f"spiked values of {name}"
+            self.variety.derive(workload, own, "spiked", others),
+            f"spiked values of {name}",
+            other=True,
         )
 
     def unsettled(self, workload: int) -> bool:
@@ -119,7 +125,8 @@ class Drawer:
             if mixed is not None:
                 if name in self._kept(workload):
                     self._static[workload][name] = mixed
-                return Draw(before.inputs | {name: mixed}, f"some {part} of {name} rewritten")
+                kind = f"some {part} of {name} rewritten"
+                return Draw(before.inputs | {name: mixed}, kind, other=before.other)
         return None
 
     def rewritten(self, before: Draw) -> Draw:
@@ -132,6 +139,7 @@ class Drawer:
                 for name, value in before.inputs.items()
             },
             before.kind,
+            before.other,
         )
 
     def _look_at_samples(self) -> Iterator[dict[str, Value]]:

@@ -10,6 +10,7 @@ dominate, both move and the effect cancels: so outputs may always be as far off,
 row, as inputs were moved.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -23,6 +24,10 @@ MARGIN: Final = 4.0
 """How many of those an element may be off: an honest sum's rounding is about half as large."""
 _UNIT: Final = 2.0**-24
 """Half a unit in the last place of float32, which honest sums of narrower values use too."""
+_ROUNDING: Final = _UNIT / math.sqrt(3)
+"""The root mean square of one rounding."""
+_FEW: Final = 4
+"""Roundings that arithmetic without a sum has."""
 _TINY: Final = 256.0
 """A term that is so many times smaller than one before it counts as tiny: squared, 2^-16 of it."""
 
@@ -64,12 +69,17 @@ def widest(tensors: Mapping[str, torch.Tensor]) -> Reach:
 
 
 def walked(
-    tensor: torch.Tensor, length: int, turn: int, generator: torch.Generator
+    tensor: torch.Tensor,
+    length: int,
+    turn: int,
+    generator: torch.Generator,
+    *,
+    backwards: bool = False,
 ) -> tuple[torch.Tensor, float]:
     """Return a float64 tensor moved as sums over `length` of its elements move them, and how far.
 
     How far is the root mean square, relative, in the row where it is largest. The elements lie along a dimension of that length (one after the other by `turn` where several have it),
-    else side by side in memory order.
+    else side by side in memory order. `backwards`: the last one is the first that is added.
     """
     values = tensor.to(torch.float64)
     if length < 2 or not is_float(tensor.dtype):
@@ -77,14 +87,41 @@ def walked(
     fitting = [dim for dim, size in enumerate(values.shape) if size == length]
     if fitting:
         dim = fitting[turn % len(fitting)]
-        rows = values.movedim(dim, -1)
-        moves = _roundings(rows, generator)
-        return (rows * (1.0 + moves)).movedim(-1, dim), _most(moves)
+        rows, far = _along_rows(values.movedim(dim, -1), generator, backwards)
+        return rows.movedim(-1, dim), far
     flat = values.reshape(-1)
     rows = torch.nn.functional.pad(flat, (0, -flat.numel() % length)).reshape(-1, length)
-    moves = _roundings(rows, generator)
-    moved = (rows * (1.0 + moves)).reshape(-1)[: flat.numel()]
-    return moved.reshape(values.shape), _most(moves)
+    rows, far = _along_rows(rows, generator, backwards)
+    return rows.reshape(-1)[: flat.numel()].reshape(values.shape), far
+
+
+def walked_either_way(
+    tensor: torch.Tensor, length: int, longest: int, turn: int, generator: torch.Generator
+) -> tuple[torch.Tensor, float]:
+    """Return what `walked` does, in half of the turns for a sum that begins at its other end.
+
+    An element that is no term of a sum may be what a sum of `longest` terms begins with (a bias, a
+    residual): it is moved by as many roundings, at random.
+    """
+    if length >= 2:
+        return walked(tensor, length, turn, generator, backwards=turn // 2 % 2 == 1)
+    values = tensor.to(torch.float64)
+    if not is_float(tensor.dtype):
+        return values, 0.0
+    drawn = torch.randn(
+        values.shape, generator=generator, dtype=torch.float64, device=values.device
+    )
+    far = _ROUNDING * math.sqrt(max(longest, _FEW))
+    return values * (1.0 + drawn * far), far
+
+
+def _along_rows(
+    rows: torch.Tensor, generator: torch.Generator, backwards: bool
+) -> tuple[torch.Tensor, float]:
+    ordered = rows.flip(-1) if backwards else rows
+    moves = _roundings(ordered, generator)
+    far = _most(moves)
+    return rows * (1.0 + (moves.flip(-1) if backwards else moves)), far
 
 
 def _most(moves: torch.Tensor) -> float:

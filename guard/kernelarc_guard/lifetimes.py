@@ -167,7 +167,7 @@ class _Line:
         """With no other arm to compare with, the oracle alone answers for an output."""
         bench = self._bench
         if checked or bench.audited(workload, elapsed) or bench.oracle_is_cheap(workload, elapsed):
-            result = bench.judge(workload, outputs, bench.answer(workload, draw))
+            result = bench.judge(workload, outputs, draw)
             if not result.ok:
                 raise SolutionFault(
                     result.reason or "wrong_result",

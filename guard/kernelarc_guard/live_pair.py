@@ -192,7 +192,7 @@ class LivePair:
         except SolutionFault as fault:
             raise blame(fault, is_record=False) from None
         if both:
-            result = bench.judge(workload, outputs[True], bench.answer(workload, draw))
+            result = bench.judge(workload, outputs[True], draw)
             if not result.ok:
                 raise Refused(
                     f"the record failed ({result.reason}): {result.detail}", "record_failed"

@@ -11,8 +11,9 @@ import torch
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import is_float, stored_shape, torch_dtype
 from kernelarc_guard.forms import FormError, form_of
-from kernelarc_guard.growth import WALKS, Reach, reach, walked, widest
+from kernelarc_guard.growth import WALKS, Reach, reach, walked, walked_either_way, widest
 from kernelarc_guard.inputs import Value
+from kernelarc_guard.leeway import NONE, Leeway, leeway_of
 from kernelarc_guard.precision import Scales, error_scales, grown, has_scale, nudged, widened
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.reference import FAILURES, load_reference, one_line
@@ -35,6 +36,11 @@ class Answer:
     """How large an honest error is, where float64 could tell; empty where it could not."""
     widen: Callable[[], Scales]
     """Return scales that also know what moving the inputs by roundings does; computed once."""
+    leeway: Callable[[], Leeway] = lambda: NONE
+    """Return how far an honest float32 kernel may be off in each element; computed once.
+
+    Nothing where float64 could not tell.
+    """
     formed: Callable[[Mapping[str, torch.Tensor]], Mapping[str, torch.Tensor]] = lambda one: one
     """Turn outputs on these inputs into what is compared with `expected`; raises FormError."""
 
@@ -98,6 +104,7 @@ class Oracle:
             expected,
             scales,
             cache(lambda: self._widened(workload, inputs, declared, expected, scales)),
+            cache(lambda: self._leeway(workload, inputs, expected, list(scales))),
         )
 
     def _formed(
@@ -117,7 +124,7 @@ class Oracle:
             expected = form.of(inputs, best)
         except FormError as error:
             raise OracleError(f"kernelarc.{error}, on the reference's own outputs") from None
-        return Answer(declared, expected, {}, dict, lambda outputs: form.of(inputs, outputs))
+        return Answer(declared, expected, {}, dict, formed=lambda outputs: form.of(inputs, outputs))
 
     def compared(self, expected: Mapping[str, torch.Tensor]) -> Definition:
         """Return the definition under which outputs are compared with what is expected."""
@@ -131,11 +138,32 @@ class Oracle:
         expected: dict[str, torch.Tensor],
         scales: Scales,
     ) -> Scales:
-        places = [one.device for one in declared.values()]
-        generator = torch.Generator(places[0] if places else "cpu").manual_seed(0)
+        generator = _generator(declared)
         scales = self._nudged(workload, inputs, declared, expected, scales, generator)
-        walks = self._walks(workload, inputs, list(scales), generator)
-        return grown(scales, declared, expected, walks)
+        lengths = self._reach(workload, inputs, list(scales))
+        if max(lengths.values(), default=1) < 2:
+            return scales
+
+        def move(one: torch.Tensor, length: int, turn: int) -> tuple[torch.Tensor, float]:
+            return walked(one, length, turn, generator)
+
+        return grown(scales, declared, expected, self._walks(workload, inputs, lengths, move))
+
+    def _leeway(
+        self,
+        workload: Workload,
+        inputs: Mapping[str, Value],
+        expected: dict[str, torch.Tensor],
+        names: list[str],
+    ) -> Leeway:
+        generator = _generator(expected)
+        lengths = self._reach(workload, inputs, names)
+        longest = max(lengths.values(), default=1)
+
+        def move(one: torch.Tensor, length: int, turn: int) -> tuple[torch.Tensor, float]:
+            return walked_either_way(one, length, longest, turn, generator)
+
+        return leeway_of(names, expected, self._walks(workload, inputs, lengths, move))
 
     def _nudged(
         self,
@@ -166,26 +194,26 @@ class Oracle:
         self,
         workload: Workload,
         inputs: Mapping[str, Value],
-        names: list[str],
-        generator: torch.Generator,
+        lengths: Reach,
+        move: Callable[[torch.Tensor, int, int], tuple[torch.Tensor, float]],
     ) -> Iterator[tuple[dict[str, torch.Tensor], float]]:
-        """Yield answers to inputs moved as adding one after the other moves them, and how far."""
-        lengths = self._reach(workload, inputs, names)
-        if max(lengths.values(), default=1) < 2:
-            return
+        """Yield answers to inputs moved as adding one after the other moves them, and how far.
+
+        `move` takes a tensor, how many of its elements are added, and which time it is.
+        """
         for turn in range(WALKS):
             moved: dict[str, Value] = {}
             far = 0.0
             for name, value in inputs.items():
                 if name in lengths and isinstance(value, torch.Tensor):
-                    moved[name], one = walked(value, lengths[name], turn, generator)
+                    moved[name], one = move(value, lengths[name], turn)
                     far = max(far, one)
                 else:
                     moved[name] = _copy(value)
             try:
                 yield self._outputs(workload, moved), far
             except OracleError:
-                return  # as above
+                return  # the reference does not like such inputs
 
     def _reach(self, workload: Workload, inputs: Mapping[str, Value], names: list[str]) -> Reach:
         tensors = {
@@ -273,6 +301,12 @@ def _as_tensor(name: str, value: Any, definition: Definition) -> torch.Tensor:
     if isinstance(value, bool | int | float):
         return torch.tensor(value, dtype=torch_dtype(definition.outputs[name].dtype))
     raise OracleError(f"reference: output {name} is a {type(value).__name__}; expected a tensor")
+
+
+def _generator(beside: Mapping[str, torch.Tensor]) -> torch.Generator:
+    """Return a generator where the tensors are, the same every time."""
+    places = [one.device for one in beside.values()]
+    return torch.Generator(places[0] if places else "cpu").manual_seed(0)
 
 
 def _copy(value: Value) -> Value:

@@ -3,7 +3,8 @@
 An element matches where |actual - expected| <= max_atol + max_rtol * |expected|. Beyond that rule of
 SOL-ExecBench: what is not finite must be so in both and the same, integers never pass through a
 floating type, and an output that is all zero where the expected one is not fails. `strict` also
-bounds the error by a multiple of what an honest error is (see `precision`).
+bounds the error by a multiple of what an honest error is (see `precision`). On inputs that are not the
+workload's own its tolerance may give way to what float32 carries (see `leeway`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -99,6 +100,7 @@ def compare(
     *,
     refuse_zeros: bool = True,
     scales: Scales | None = None,
+    leeway: Mapping[str, torch.Tensor] | None = None,
 ) -> Comparison:
     """Compare every output of the definition, under the definition's tolerance mode.
 
@@ -106,9 +108,11 @@ def compare(
 
     `actual` has the declared dtypes, `expected` is what the oracle returns; shapes must be equal
     (ValueError otherwise). `scales` says how large honest errors are, per row or `[1, 1]` for a
-    whole output. All outputs are measured even after one fails.
+    whole output. `leeway` says what an element may be off where the workload's tolerance allows less;
+    the bound by `scales` stays. All outputs are measured even after one fails.
     """
     mode = mode_of(definition)
+    leeway = leeway or {}
     limits = {
         name: scale * kappa(actual[name].dtype)
         for name, scale in (scales or {}).items()
@@ -116,7 +120,14 @@ def compare(
     }
     results = [
         _compare_one(
-            name, actual[name], expected[name], tolerance, mode, refuse_zeros, limits.get(name)
+            name,
+            actual[name],
+            expected[name],
+            tolerance,
+            mode,
+            refuse_zeros,
+            limits.get(name),
+            leeway.get(name),
         )
         for name in definition.answered(actual)
     ]
@@ -139,6 +150,7 @@ def _compare_one(
     mode: Mode,
     refuse_zeros: bool,
     limit: torch.Tensor | None,
+    leeway: torch.Tensor | None,
 ) -> Comparison:
     if actual.shape != expected.shape:
         raise ValueError(
@@ -156,12 +168,15 @@ def _compare_one(
         and bool(expected.to(actual.dtype).any())
     ):
         return _all_zero(name, expected)
+    # What passes without leeway passes with it.
     passed = _fast_pass(actual, expected, tolerance, mode, limit)
     if passed is not None:
         return passed
     got, wanted = actual.to(torch.float64), expected.to(torch.float64)
     error = (got - wanted).abs_()
     bound = mode.bound(wanted.abs(), tolerance)
+    if leeway is not None:
+        bound = torch.maximum(bound, leeway)
     if limit is not None:
         rows = bound.reshape(-1, row_length(tuple(bound.shape)))
         bound = torch.minimum(rows, limit).reshape(bound.shape)

@@ -1,0 +1,46 @@
+"""How far an honest float32 kernel may be off in each element for just these inputs (imports torch).
+
+A workload's tolerance is stated for the values that its problem draws. With other values large terms may
+cancel in an element, and then float32 carries it no further than the rounding of those terms: not a plain
+sum, and the reference only by luck. What `growth` says of every row is asked here of every element.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import torch
+
+from kernelarc_guard.growth import MARGIN
+
+Leeway = dict[str, torch.Tensor]
+"""Output name -> the largest honest error of each element, float64, in the output's shape."""
+NONE: Final[Leeway] = {}
+
+
+def leeway_of(
+    names: Iterable[str],
+    expected: Mapping[str, torch.Tensor],
+    walks: Iterable[tuple[Mapping[str, torch.Tensor], float]],
+) -> Leeway:
+    """Return what each element of the named outputs may be off; nothing where nothing was moved.
+
+    `walks` are answers to inputs moved as sums move them, and how far. `growth.MARGIN` of the root mean
+    square of what that does to the element is allowed, and as many of how far the inputs were moved,
+    relative to the element. Nothing is allowed where an answer stops being finite.
+    """
+    squares = {name: torch.zeros_like(expected[name], dtype=torch.float64) for name in names}
+    count = 0
+    far = 0.0
+    for moved, one in walks:
+        count += 1
+        far += one**2
+        for name, total in squares.items():
+            total += (moved[name].to(torch.float64) - expected[name]).square_()
+    if not count:
+        return NONE
+    for name, total in squares.items():
+        total.div_(count).sqrt_()
+        total += expected[name].abs().mul_(math.sqrt(far / count))
+        total.mul_(MARGIN).nan_to_num_(nan=0.0, posinf=0.0)
+    return squares
