@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from host_places import judge_all, make_campaign, opened, planned, scripted_guar
 from serving import answer_of, connected, refusal_of, text_of
 
 from kernelarc_mcp.host.errors import BadRequest, BudgetSpent, NotAllowed, NotYours, UnknownTicket
+from kernelarc_mcp.host.events import Row
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
 from kernelarc_mcp.profile_views import ProfileView
@@ -198,6 +200,30 @@ def test_a_guard_that_died_may_be_asked_once_more_and_verify_finds_rows_that_do_
         database.execute("UPDATE event SET agent = 'bob' WHERE kind = 'profile_done'")
     database.close()
     assert any("another agent's" in line for line in verify(folder))
+
+
+def test_rows_of_before_there_were_timelines_are_read_and_verified(
+    profiled: Path, tmp_path: Path
+) -> None:
+    folder, head = tmp_path / "c", ""
+    shutil.copytree(profiled, folder)
+    with sqlite3.connect(folder / "campaign.db") as database:
+        names = "seq, at, kind, agent, submission, body, prev_hash, hash"
+        for values in database.execute(f"SELECT {names} FROM event ORDER BY seq").fetchall():
+            row, body = Row(*values), json.loads(values[5])
+            if row.kind == "profile_done" and body["answer"] is not None:
+                del body["answer"]["profile"]["timeline"]
+            row = replace(row, body=json.dumps(body), prev_hash=head or row.prev_hash)
+            head = row.computed_hash()
+            database.execute(
+                "UPDATE event SET body = ?, prev_hash = ?, hash = ? WHERE seq = ?",
+                [row.body, row.prev_hash, head, row.seq],
+            )
+    database.close()
+    assert verify(folder) == []
+    with opened(folder) as host:
+        found = view(host, "s002")
+        assert found.bottleneck == "bandwidth-bound" and "timeline" not in found.profile
 
 
 @pytest.mark.anyio

@@ -1,6 +1,7 @@
 """From what CUPTI recorded of a call to what an agent reads of it, and nothing that breaks it."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +9,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
-from kernelarc_guard.cuda import cupti_recorder
+from kernelarc_guard.cuda import cupti_recorder, traced
 from kernelarc_guard.cuda.cupti_recorder import NoCupti, Record, Recorder, plain_name
 from kernelarc_guard.cuda.traced import told
 from kernelarc_guard.cuda.tracing import NoTimeline, read_traces
@@ -339,6 +341,47 @@ def test_records_are_those_between_start_and_stop_in_order(cupti: FakeCupti) -> 
     assert (found[3].grid, found[3].stream, found[3].correlation) == ((64, 1, 1), 7, 3)
     assert recorder.now() == 77
     assert recorder.stop() == found, "nothing is added once it has stopped"
+
+
+def test_a_call_is_recorded_twice_the_second_time_behind_a_kernel(
+    cupti: FakeCupti, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    def spin(cycles: int) -> None:
+        seen.append(f"spin {cycles}")
+        cupti.does = [activity(10, 70, name="spin_kernel", correlation_id=1)]
+
+    def call() -> None:
+        seen.append("call")
+        cupti.does += [activity(10, 90, name="mine"), activity(5, 80)]
+
+    def prepared(job: Any, opened: Callable[[], object]) -> Callable[[], object]:
+        assert job == {"a": "job"} and cupti.enabled, "CUPTI begins before the context"
+        opened()
+        return call
+
+    ended: list[int] = []
+    monkeypatch.setattr(traced, "prepared", prepared)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append("wait"))
+    monkeypatch.setattr(torch.cuda, "_sleep", spin, raising=False)
+    monkeypatch.setattr(os, "chdir", lambda path: None)
+    monkeypatch.setattr(os, "_exit", ended.append)
+    job, left = tmp_path / "job.json", tmp_path / "traces.json"
+    job.write_text('{"a": "job"}')
+    monkeypatch.setattr(sys, "argv", ["traced", str(job), str(left)])
+    traced.main()
+    assert seen == ["wait", "call", "wait", "wait", "spin 2000000", "call", "wait"]
+    traces = Traces.model_validate_json(left.read_bytes())
+    assert traces.plain is not None and not traces.plain.queued
+    assert traces.behind is not None and traces.behind.released == 75
+    assert [one.name for one in traces.behind.activities] == ["mine"]
+    assert [one.correlation for one in traces.plain.launches] == [3]
+    cupti.refuses = "activity_enable"
+    traced.main()
+    with pytest.raises(NoTimeline, match="CUPTI refuses activity_enable: ERROR_X"):
+        read_traces(left, "")
+    assert ended == [0, 0]
 
 
 def test_calls_of_the_host_are_traced_only_where_they_are_asked_for(cupti: FakeCupti) -> None:
