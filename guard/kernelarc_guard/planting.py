@@ -4,8 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Final
 
 from kernelarc_guard.protocol import PairTimes
+
+_MOST_PERCENT: Final = 50.0
+"""So much longer some workloads' calls become rather than that more is planted than was asked for."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +27,10 @@ def spread(
 ) -> Delays:
     """Divide a delay of `percent` over all workloads, of which none may be shorter than `least_ns`.
 
-    Workloads whose calls take `times_ns` are delayed by one and the same part, as many of them as
-    can be; the shortest, of which that part is too little to plant, are left alone, and the others
-    have theirs too. More than was asked for is planted only where that cannot be met, and then no
-    more than the next workload needs. ValueError for times or weights that are none.
+    `times_ns` is what their calls take. One part of that is added to as many as can have it; the
+    shortest, of which it is too little to plant, are left alone, and the others have theirs too.
+    More than was asked for is planted only where that cannot be met. ValueError for times or weights
+    that are none.
     """
     total = math.fsum(weights)
     if len(times_ns) != len(weights) or min(weights) < 0 or total <= 0:
@@ -40,9 +44,10 @@ def spread(
     )
     share, part, delayed = 0.0, 0.0, list[int]()
     for need, index in needs:
-        if share and percent / share <= need:
+        wider = share + weights[index] / total
+        if share and need * wider > percent and percent / share <= max(need, _MOST_PERCENT):
             break  # those before it carry all of it
-        share += weights[index] / total
+        share = wider
         part = max(need, percent / share)
         delayed.append(index)
     ns = [0] * len(times_ns)

@@ -15,7 +15,7 @@ from kernelarc_mcp.host.events import Canary, read
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.replay import Inconsistent, replay
 from kernelarc_mcp.host.verify import verify
-from kernelarc_mcp.host.watching import spread_of
+from kernelarc_mcp.host.watching import planted_by, spread_of
 
 
 def bodies(host: Host, kind: str) -> list[dict[str, object]]:
@@ -190,6 +190,28 @@ def test_a_canary_that_gives_another_spread_than_its_pairs_is_refused(
     assert replay(events).calibration is not None
     with pytest.raises(Inconsistent, match="its pairs give the spread"):
         replay(told_events)
+
+
+def test_a_canarys_delay_is_what_the_guard_says_it_planted(tmp_path: Path, guard: str) -> None:
+    folder = tmp_path / "campaign"
+    make_campaign(folder, canary_rate=1.0)
+    with opened(folder) as host:
+        for number in range(2):
+            host.submit("ada", source=planned(number, "gain:0"))
+        judge_all(folder, guard)
+        events = [read(row) for row in host.campaign.journal.ledger.rows_after(0)]
+    canaries = [event for event in events if isinstance(event.body, Canary)]
+    last, body = canaries[-1], canaries[-1].body
+    assert isinstance(body, Canary) and body.sort == "delayed" and body.result is not None
+    # As a guard says it on a device that can plant no less.
+    result = body.result.model_copy(update={"planted": 2 * body.planted})
+    told = body.model_copy(update={"result": result})
+    more = told.model_copy(update={"planted": planted_by(body.planted, result)})
+    assert more.planted == 2 * body.planted
+    replayed = replay([replace(one, body=more) if one is last else one for one in events])
+    assert replayed.canaries[-1].planted == more.planted
+    with pytest.raises(Inconsistent, match="were planted"):
+        replay([replace(one, body=told) if one is last else one for one in events])
 
 
 def test_failed_canaries_quarantine_the_device_until_it_is_calibrated_again(
