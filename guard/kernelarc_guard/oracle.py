@@ -14,7 +14,15 @@ from kernelarc_guard.forms import FormError, form_of
 from kernelarc_guard.growth import WALKS, Reach, reach, walked, walked_either_way, widest
 from kernelarc_guard.inputs import Value
 from kernelarc_guard.leeway import NONE, Leeway, leeway_of
-from kernelarc_guard.precision import Scales, error_scales, grown, has_scale, nudged, widened
+from kernelarc_guard.precision import (
+    Scales,
+    error_scales,
+    grown,
+    has_scale,
+    nudged,
+    scale_where_finite,
+    widened,
+)
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.reference import FAILURES, load_reference, one_line
 from kernelarc_guard.workload import Workload
@@ -97,8 +105,15 @@ class Oracle:
         if exact is None:
             wide = {name: _wide(one) for name, one in declared.items()}
             return Answer(declared, wide, {}, dict)
-        expected = {name: _merged(one, exact[name]) for name, one in declared.items()}
-        scales = error_scales(declared, expected)
+        expected: dict[str, torch.Tensor] = {}
+        scales: Scales = {}
+        for name, one in declared.items():
+            scale = scale_where_finite(one, exact[name])
+            if scale is not None:
+                expected[name], scales[name] = _wide(exact[name]), scale
+            else:
+                expected[name] = _merged(one, exact[name])
+                scales |= error_scales({name: one}, expected)
         return Answer(
             declared,
             expected,

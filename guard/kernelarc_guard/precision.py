@@ -53,9 +53,19 @@ def error_scales(
     scales = {}
     for name, one in declared.items():
         if has_scale(one.dtype) and one.numel():
-            off, size = _errors_and_sizes(one, expected[name])
-            scales[name] = torch.maximum(_evened(off, size), _floor(size, one.dtype))
+            scales[name] = _scale(*_errors_and_sizes(one, expected[name]), one.dtype)
     return scales
+
+
+def scale_where_finite(declared: torch.Tensor, exact: torch.Tensor) -> torch.Tensor | None:
+    """Return an output's scale from its two answers, with one look at them.
+
+    None where it has no scale, or a value of either is not finite.
+    """
+    if not has_scale(declared.dtype) or not is_float(exact.dtype) or not declared.numel():
+        return None
+    found = _finite_errors_and_sizes(declared, exact)
+    return None if found is None else _scale(*found, declared.dtype)
 
 
 def widened(
@@ -107,10 +117,25 @@ def nudged(tensor: torch.Tensor, eps: float, generator: torch.Generator) -> torc
     return tensor.to(torch.float64) * (1.0 + eps * (2.0 * moves - 1.0))
 
 
+def _scale(errors: torch.Tensor, sizes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return torch.maximum(_evened(errors, sizes), _floor(sizes, dtype))
+
+
 def _errors_and_sizes(
     one: torch.Tensor, expected: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return each row's largest finite error and its largest finite magnitude."""
+    found = _finite_errors_and_sizes(one, expected)
+    if found is not None:
+        return found
+    exact = _rows(expected)
+    return _largest(_rows(one).sub_(exact).abs_()), _sizes(exact)
+
+
+def _finite_errors_and_sizes(
+    one: torch.Tensor, expected: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return the same where all of both is finite, which an error is only then; else None."""
     if one.is_cuda:
         from kernelarc_guard.cuda.comparing import row_sizes
 
@@ -118,7 +143,8 @@ def _errors_and_sizes(
         if found is not None:
             return found
     exact = _rows(expected)
-    return _largest(_rows(one).sub_(exact).abs_()), _sizes(exact)
+    worst = (_rows(one) - exact).abs_().amax(-1, keepdim=True)
+    return (worst, _sizes(exact)) if bool(torch.isfinite(worst).all()) else None
 
 
 def _rows(tensor: torch.Tensor) -> torch.Tensor:

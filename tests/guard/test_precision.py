@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from kernelarc_guard.oracle import Oracle
-from kernelarc_guard.precision import KAPPA, KAPPA_NARROW, error_scales, kappa, row_length
+from kernelarc_guard.precision import (
+    KAPPA,
+    KAPPA_NARROW,
+    error_scales,
+    kappa,
+    row_length,
+    scale_where_finite,
+)
 from kernelarc_guard.problem import Problem
 from kernelarc_guard.tolerance import compare
 
@@ -132,6 +139,29 @@ def test_a_cancelling_sum_is_judged_by_what_its_inputs_last_places_do() -> None:
 def test_float64_and_integer_outputs_have_no_scale() -> None:
     outputs = {"y": torch.ones(3, dtype=torch.float64), "i": torch.ones(3, dtype=torch.int64)}
     assert error_scales(outputs, outputs) == {}
+    assert [scale_where_finite(one, one) for one in outputs.values()] == [None, None]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn])
+@pytest.mark.parametrize("odd", [None, "declared", "exact", "both", "overflows"])
+def test_one_look_at_both_answers_sees_what_is_not_finite_in_either(
+    dtype: torch.dtype, odd: str | None
+) -> None:
+    generator = torch.Generator().manual_seed(5)
+    exact = torch.randn(6, 70, generator=generator, dtype=torch.float64)
+    declared = exact.to(dtype)
+    if odd in ("declared", "both"):
+        declared[2, 3] = float("nan")
+    if odd in ("exact", "both"):
+        exact[2, 3] = float("inf") if odd == "exact" else float("nan")
+    if odd == "overflows":  # only the sum of them does
+        exact[:, 0] = 1.7e308
+    scale = scale_where_finite(declared, exact)
+    if odd in (None, "overflows"):
+        assert scale is not None
+        assert torch.equal(scale, error_scales({"y": declared}, {"y": exact})["y"])
+    else:
+        assert scale is None
 
 
 def test_kappa_and_rows_are_as_documented() -> None:
