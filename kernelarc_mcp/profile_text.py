@@ -8,7 +8,7 @@ from kernelarc_mcp.timeline_text import timeline_lines
 
 _KERNELS: Final = 3
 _PARTS: Final = 6
-_SHORTER: Final = ((4, 3), (3, 2), (2, 2), (1, 1))
+_SHORTER: Final = ((6, 2), (4, 2), (3, 2), (2, 1), (1, 1))
 """Lines of a timeline and kernels with counters, where all of them do not fit."""
 _CHANGES: Final = 8
 
