@@ -8,8 +8,10 @@ solution's own code runs here, so nothing that this process says or leaves is tr
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -24,25 +26,30 @@ from kernelarc_guard.runner import load_solution
 _ALIGNED: Final = 1 << 40
 """Where every tensor without memory says that it begins: as aligned as any allocation on a device."""
 _SAID_CHARACTERS: Final = 300
+_NO_LAUNCHER: Final = (
+    *(ImportError, AttributeError, TypeError, ValueError, KeyError, AssertionError),
+    *(OSError, RuntimeError, subprocess.SubprocessError),
+)
+"""What Triton raises where there is no compiler or driver library, or where a version keeps things elsewhere."""
 
 
 class NamedTarget:
     """What Triton takes for its driver: it names the device that is compiled for and opens none."""
 
-    def __init__(self, properties: dict[str, Any], launcher: Callable[..., Any] | None) -> None:
-        """Name the device with these properties; `launcher` makes what launches a kernel."""
+    def __init__(self, properties: dict[str, Any], utils: Any) -> None:
+        """Name the device with these properties; `utils` is what Triton's own driver has as such, or None."""
         from triton.backends.compiler import GPUTarget
 
         self._capability = properties["major"], properties["minor"]
         self._target = GPUTarget("cuda", 10 * properties["major"] + properties["minor"], 32)
-        self.launcher_cls = launcher
+        self.utils = utils or SimpleNamespace()
         told = {
             "max_shared_mem": properties.get("shared_memory_per_block_optin", 0),
             "max_num_regs": properties.get("regs_per_multiprocessor", 0),
             "multiprocessor_count": properties["multi_processor_count"],
             "warpSize": 32,
         }
-        self.utils = SimpleNamespace(get_device_properties=lambda device: dict(told))
+        self.utils.get_device_properties = lambda device: dict(told)
 
     def get_current_target(self) -> Any:
         """Return what is compiled for."""
@@ -96,9 +103,10 @@ def compile_for(properties: dict[str, Any]) -> list[str]:
     """Let Triton compile each launch for a device, and launch nothing; return what cannot be had here."""
     from triton.runtime import autotuner, driver, jit
 
-    launcher, said = _launcher()
-    driver.set_active(NamedTarget(properties, launcher))
-    set_on(jit.JITFunction, run=_compile_only(jit.JITFunction.run, launcher))
+    said: list[str] = []
+    launchers = _Launchers(said)
+    driver.set_active(NamedTarget(properties, launchers.utils))
+    set_on(jit.JITFunction, run=_compile_only(jit.JITFunction.run, launchers.make))
     # Nothing may remember a configuration as the fastest that was never measured.
     set_on(
         autotuner.Autotuner,
@@ -138,24 +146,33 @@ def set_on(owner: Any, **attributes: Any) -> None:
         setattr(owner, name, value)
 
 
-def _launcher() -> tuple[Callable[..., Any] | None, list[str]]:
-    """Return Triton's own launcher, whose C code it compiles for each signature, where it can be built."""
-    try:
-        from triton.backends.nvidia.driver import CudaLauncher, CudaUtils
+class _Launchers:
+    """What launches kernels: C code of Triton's own, in some versions some for each kernel's arguments."""
 
-        CudaUtils()
-    except (ImportError, OSError, RuntimeError, AssertionError, ValueError) as error:
-        return None, [f"without launchers: {_described(error)}"]
-    return CudaLauncher, []
+    def __init__(self, said: list[str]) -> None:
+        """Have compiled what all launches need, where it can be; what fails is `said`."""
+        self._said = said
+        self._launcher = self.utils = None
+        try:
+            module = import_module("triton.backends.nvidia.driver")
+            self.utils = module.CudaUtils()
+            self._launcher = module.CudaLauncher
+        except _NO_LAUNCHER as error:
+            said.append(f"without launchers: {_described(error)}")
+
+    def make(self, kernel: Any) -> None:
+        """Have a kernel's launcher compiled."""
+        if self._launcher is not None and kernel is not None:
+            try:
+                self._launcher(kernel.src, kernel.metadata)
+            except _NO_LAUNCHER as error:
+                self._said.append(f"without a launcher: {_described(error)}")
 
 
-def _compile_only(
-    run: Callable[..., Any], launcher: Callable[..., Any] | None
-) -> Callable[..., Any]:
+def _compile_only(run: Callable[..., Any], made: Callable[[Any], None]) -> Callable[..., Any]:
     def compiled(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         kernel = run(self, *args, grid=grid, warmup=True, **kwargs)
-        if launcher is not None and kernel is not None:
-            launcher(kernel.src, kernel.metadata)
+        made(kernel)
         return kernel
 
     return compiled
