@@ -419,7 +419,7 @@ class CanariesView(Described):
     same_bounds: tuple[float, float]
     """Of the probability of a hit; it should hold 0.05."""
     delayed: int
-    """The record with itself under a planted delay as large as the goal."""
+    """The record with itself under a planted delay, as large as the goal or larger."""
     delayed_seen: int
     delayed_bounds: tuple[float, float]
     """Of the probability of seeing it: the measured power."""

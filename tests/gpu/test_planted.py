@@ -18,6 +18,7 @@ from kernelarc_mcp.host.duties import CANARY_PAIRS
 
 pytestmark = pytest.mark.needs_gpu
 
+_TRIES = 5
 LARGE, SMALL = 1, 3
 """Workloads of RMSNorm: 268 MB, which the bandwidth bounds, and 4 MB, of which the launch is a large part."""
 
@@ -59,13 +60,19 @@ def test_the_waiting_kernel_waits_as_long_as_it_is_told(record_property: Any) ->
     assert clock.step_ns > 0 and 0.1 < clock.cycles_per_ns < 5
     timer = Clock(1, clock.cycles_per_ns)
     for ns in (0, 500, 5_000, 200_000):
-        kernel.wait(ns, timer)
-        passed, _ = kernel.waited()
-        assert ns <= passed <= ns + 2 * clock.step_ns + 200
+        waits = [waited(kernel, ns, timer) for _ in range(_TRIES)]
+        # The shortest: other contexts may have their turn meanwhile.
+        assert ns <= min(waits) <= ns + 2 * clock.step_ns + 200, waits
     # Counted in cycles, as where the timer's steps are coarse, it is as long within a tenth.
-    kernel.wait(200_000, Clock(10_000, clock.cycles_per_ns))
-    passed, _ = kernel.waited()
-    assert abs(passed - 200_000) < 20_000 + 2 * clock.step_ns
+    cycles = Clock(10_000, clock.cycles_per_ns)
+    waits = [waited(kernel, 200_000, cycles) for _ in range(_TRIES)]
+    assert abs(min(waits) - 200_000) < 20_000 + 2 * clock.step_ns, waits
+
+
+def waited(kernel: WaitKernel, ns: int, clock: Clock) -> int:
+    """Return the nanoseconds of the device's timer that one wait takes."""
+    kernel.wait(ns, clock)
+    return kernel.waited()[0]
 
 
 def test_a_canary_sees_ten_percent_planted_in_a_bandwidth_bound_kernel(

@@ -16,7 +16,7 @@ from kernelarc_guard.canary import LEVEL, MISSES, least_delay, p_greater
 from kernelarc_guard.cuda import delays, planting
 from kernelarc_guard.cuda.delayed_arm import DelayedArm
 from kernelarc_guard.cuda.turns import Turns
-from kernelarc_guard.cuda.waiting import Clock
+from kernelarc_guard.cuda.waiting import TRIED_NS, Clock
 from kernelarc_guard.decide import Calibration, Parameters
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.planting import spread
@@ -123,7 +123,7 @@ def test_a_runner_waits_for_what_the_launch_leaves_of_its_delay(
     monkeypatch.setattr(delays, "WaitKernel", lambda: kernel)
     runner = delays.Delays(TIMER)
     runner.queue(0)
-    assert kernel.told == [0, 0]  # loaded, and a window of which the launch is measured
+    assert kernel.told == [0, TRIED_NS]  # loaded, and a window of which the launch is measured
     runner.tell([5000, 900], 1200)
     runner.queue(0)
     runner.queue(1)
@@ -152,7 +152,7 @@ def arm(empty: int, with_wait: list[int]) -> tuple[Any, list[int]]:
 
 
 def test_what_launching_the_wait_takes_is_measured_in_each_runner() -> None:
-    made, heeded = arm(149_000, [170_000, 150_400])
+    made, heeded = arm(149_000, [170_000, 150_400 + TRIED_NS])
     made.get_ready()
     made.get_ready()
     assert heeded == [1400]
@@ -179,7 +179,7 @@ def test_the_records_own_calls_say_what_is_planted(monkeypatch: pytest.MonkeyPat
     def measured(
         bench: Any, nursery: Any, record: Contestant, plain: Contestant, *rest: Any
     ) -> PairTimes:
-        assert plain.delays == (0,) and planter.clock.cycles_per_ns == 0
+        assert plain.delays == (0,) and planter.clock == TIMER
         planter.heed(1400)
         return pair
 
@@ -190,6 +190,8 @@ def test_the_records_own_calls_say_what_is_planted(monkeypatch: pytest.MonkeyPat
         drawer=SimpleNamespace(indices=range(1)),
         problem=SimpleNamespace(weights=lambda: [1.0]),
         note=notes.append,
+        dying=SimpleNamespace(bury=lambda: None),
+        be_quiet=lambda nursery: None,
     )
     slower = planter.plant(bench, known, record, Contestant(known, known, 1), 100 * math.log(1.1))
     assert slower.delays == (10 * US,) and planter.clock == TIMER

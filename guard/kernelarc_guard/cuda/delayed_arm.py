@@ -12,14 +12,14 @@ from kernelarc_guard.build import Built
 from kernelarc_guard.cuda.arm import CudaArm
 from kernelarc_guard.cuda.draws import CudaDrawer
 from kernelarc_guard.cuda.turns import Turns
-from kernelarc_guard.cuda.waiting import Clock
+from kernelarc_guard.cuda.waiting import TRIED_NS, Clock
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.keeper import Nursery, NurseryLost
 from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.solution import Solution
 
 _MOST_NS: Final = 10_000
-"""No kernel that waits for nothing takes longer."""
+"""No kernel's launch takes longer."""
 _TRIES: Final = 3
 
 
@@ -65,23 +65,24 @@ class DelayedArm(CudaArm):
         )
 
     def get_ready(self) -> None:
-        """Learn also what the kernel takes that waits for nothing; Refused where that is absurd."""
+        """Learn also what the kernel takes beside its wait; Refused where that is absurd."""
         known = self._ready
         super().get_ready()
         if known:
             return
         for _ in range(_TRIES):
             try:
-                longer = self._empty_windows(control.QUEUE | control.WAIT) - self.empty_ns
+                waited = self._empty_windows(control.QUEUE | control.WAIT)
             except (SolutionFault, NurseryLost) as fault:
                 raise Refused(f"an empty window with a wait failed: {fault}") from None
+            longer = waited - self.empty_ns - TRIED_NS
             if longer <= _MOST_NS:
                 self._launch_ns = max(longer, 0)
                 self._heed(self._launch_ns)
                 return
         raise Refused(
-            f"a kernel that waits for nothing takes {longer / 1e3:.1f} us: something else is at work"
-            " on the device"
+            f"launching a kernel that waits takes {longer / 1e3:.1f} us: something else is at work on"
+            " the device"
         )
 
     def _more_flags(self, workload: int) -> int:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from kernelarc_guard.cuda.waiting import Clock, WaitKernel
+from kernelarc_guard.cuda.waiting import TRIED_NS, Clock, WaitKernel
 
 
 class Delays:
@@ -18,15 +18,15 @@ class Delays:
         self._launch_ns = 0
 
     def tell(self, ns: Sequence[int], launch_ns: int) -> None:
-        """Take over the delays by workload, and what launching a kernel that waits for nothing takes."""
+        """Take over the delays by workload, and what launching the kernel takes."""
         self._ns, self._launch_ns = ns, launch_ns
 
     def queue(self, workload: int) -> None:
         """Launch the kernel behind a call's work, to wait for what its launch leaves of the delay.
 
-        Before it was told a delay it waits for nothing.
+        Before it was told a delay it waits for `TRIED_NS`.
         """
-        ns = self._ns[workload] - self._launch_ns if self._ns else 0
+        ns = self._ns[workload] - self._launch_ns if self._ns else TRIED_NS
         self._kernel.wait(max(ns, 0), self._clock)
 
     def pass_time(self, workload: int) -> None:

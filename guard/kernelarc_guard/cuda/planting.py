@@ -16,8 +16,6 @@ from kernelarc_guard.planting import Delays, spread, typical_ns
 _BLOCKS: Final = 2
 """Of the pair that shows how long the calls take."""
 _REMEMBERED: Final = 15
-_UNKNOWN: Final = Clock(0, 0.0)
-"""Of kernels that wait for nothing."""
 
 
 class Planting:
@@ -25,13 +23,13 @@ class Planting:
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        self.clock = _UNKNOWN
+        self.clock = Clock(0, 0.0)
         self._launches: deque[int] = deque(maxlen=_REMEMBERED)
         self._awake = False
         self._kernel: WaitKernel | None = None
 
     def heed(self, launch_ns: int) -> None:
-        """Take note of what launching a kernel that waits for nothing took in a runner."""
+        """Take note of what launching a kernel that waits took in a runner."""
         self._launches.append(launch_ns)
 
     def refuse_other_calls(self, delays: Sequence[int], awake: bool) -> None:
@@ -55,21 +53,26 @@ class Planting:
         Refused where the device cannot wait.
         """
         kernel = self._loaded()
-        self.clock = _UNKNOWN
+        self._look(kernel)
         # Its runner learns what launching takes, and delays nothing.
         plain = replace(candidate, delays=(0,) * len(bench.drawer.indices))
         pair = run_pair(bench, nursery, record, plain, _BLOCKS, lambda: None)
         self._awake = bench.awake
-        try:
-            self.clock = kernel.look()  # now that the clocks are what calls make them
-        except RuntimeError as error:
-            raise Refused(f"delays cannot be planted here: {error}") from None
+        bench.dying.bury()
+        bench.be_quiet(nursery)
+        self._look(kernel)  # again: the clocks are now what calls make them
         least = 0.0 if bench.awake else max(float(median(self._launches)), 1.0)
         found = spread(typical_ns(pair), bench.problem.weights(), percent, least)
         bench.note(
             _said(found, percent, least, "the host's clock" if bench.awake else self.clock.name)
         )
         return replace(candidate, planted=found.percent, delays=found.ns)
+
+    def _look(self, kernel: WaitKernel) -> None:
+        try:
+            self.clock = kernel.look()
+        except RuntimeError as error:
+            raise Refused(f"delays cannot be planted here: {error}") from None
 
     def _loaded(self) -> WaitKernel:
         """Return the kernel in the guard's own context; Refused where the driver cannot compile it."""

@@ -12,13 +12,15 @@ from typing import Final
 
 from kernelarc_guard.cuda import driver
 
+TRIED_NS: Final = 2000
+"""The wait of windows that show what its launch takes: with none at all its code would come too late."""
 _FINE_NS: Final = 100
 """Steps of the timer up to this are fine enough for delays of half a microsecond."""
 _LOOK_NS: Final = 1_000_000
 _LOOK_CYCLES: Final = 20_000_000
 """A look at both clocks ends then where the timer stands still."""
 
-_PTX: Final = b"""
+_PTX: Final = b"""\
 .version 6.3
 .target sm_75
 .address_size 64
