@@ -128,8 +128,8 @@ def times(folder: Path) -> list[Row]:
             pairs[event.submission] += len(event.body.result.pairs)
         elif isinstance(event.body, Settled):
             told = {"verdict": event.body.verdict, "reason": event.body.reason}
-            told["pairs"] = pairs[event.submission]
-            found.append({"seconds": round(at - begun[event.submission], 3), **told})
+            seconds = round(at - begun[event.submission], 3)
+            found.append({"seconds": seconds, "pairs": pairs[event.submission], **told})
     return found
 
 
