@@ -184,7 +184,12 @@ class Nursery:
     @property
     def imported(self) -> bool:
         """Say whether `wait_ready` would hardly wait."""
-        return self.ready or (not self.lost and bool(select([self._channel], [], [], 0)[0]))
+        return self.ready or (not self.lost and self.answered)
+
+    @property
+    def answered(self) -> bool:
+        """Say whether `hear` would not wait; so does a nursery that is gone."""
+        return self.lost or bool(select([self._channel], [], [], 0)[0])
 
     def fork(
         self,

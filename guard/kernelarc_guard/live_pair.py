@@ -47,6 +47,7 @@ class LivePair:
         """The same of those that were checked: they were right."""
         self._ahead = record.launches_ahead and candidate.launches_ahead
         self._due: Callable[[], None] | None = None
+        bench.early.begin_on(bench.drawer.place)
 
     def warm_up(self, workload: int) -> None:
         """Make a workload's untimed calls of a pair's start."""
@@ -64,8 +65,9 @@ class LivePair:
         Where their sandbox does not survive it that is the candidate's doing: the others were there
         before it.
         """
-        bench = self._bench
-        draw = self._draws[workload] = bench.drawer.draw(workload)
+        bench, nursery = self._bench, self._nursery
+        draw = bench.early.draw_of(workload) or bench.drawer.draw(workload)
+        self._draws[workload] = draw
         order = (False, True)
         runners: list[Runner] = []
         for is_record in order:
@@ -75,10 +77,11 @@ class LivePair:
                 raise blame(fault, is_record) from None
         runners += self._third.get_set(workload, draw)
         try:
-            self._nursery.begin_together(runners, bench.schedule.start_seconds)
+            nursery.begin_together(runners, bench.schedule.start_seconds)
             self.check()
             bench.answer(workload, draw)  # while they work
-            answers = self._nursery.finish_together(runners)
+            bench.answer_early(workload, lambda: not nursery.answered)
+            answers = nursery.finish_together(runners)
         except NurseryLost as lost:
             raise CandidateFault("crashed", f"it took its sandbox down: {lost}", workload) from None
         elapsed: dict[bool, int] = {}
