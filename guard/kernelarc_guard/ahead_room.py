@@ -9,6 +9,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 import tarfile
@@ -18,14 +19,17 @@ from typing import Any, Final
 from kernelarc_guard import compile_job
 from kernelarc_guard.build import Built, Limits
 from kernelarc_guard.confinement import SEEN
-from kernelarc_guard.scratch import KEPT_BYTES, KEPT_FILES, PLACE, ROOT, files_below
-from kernelarc_guard.supervised import supervise
+from kernelarc_guard.scratch import KEPT_BYTES, KEPT_FILES, PLACE, ROOT, files_below, remove
+from kernelarc_guard.supervised import Supervisor
 from kernelarc_guard.surroundings import CACHES, PASSED_ON, runner_environment
 
-SECONDS: Final = 30.0
-"""How long it may take altogether, half of which is importing on a slow machine."""
+SECONDS: Final = 20.0
+"""How long it may take, and what it has still to import."""
 _TRITON: Final = CACHES["TRITON_CACHE_DIR"]
-_GIVEN, _SOURCES = "/given", "/solutions"
+_RUN: Final = "kernelarc_guard.triton_ahead"
+_GIVEN: Final = "/given"
+_JOB: Final = "job.json"
+_SOURCES: Final = "src"
 _TASKS: Final = 256
 _BYTES: Final = 2 * KEPT_BYTES
 _OUTPUT_BYTES: Final = 64 << 10
@@ -37,61 +41,75 @@ _GROUP: Final = "__grp__"
 
 
 class Room:
-    """One sandbox for one solution: used once."""
+    """One sandbox for one solution: used once, started ahead so that all is imported by then."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
-        """Use `folder`, which exists and is empty."""
-        self.out = folder / "out"
-        (self.out / PLACE).mkdir(parents=True, mode=0o700)
+        """Start it in `folder`, which exists and is empty; `limits.seconds` count from `run` on."""
+        self.limits = limits
+        self._folder = folder
+        self._out = folder / "out"
+        (self._out / PLACE).mkdir(parents=True, mode=0o700)
         self._given = folder / "given"
         self._given.mkdir(mode=0o700)
-        self._limits = limits
         # As long as a runner's, so that where compilers wrote it down a runner's can take its place.
         self._inside = f"/scratch/{secrets.token_hex(8)}"
+        here = f"{self._inside}/{PLACE}"
+        environment = runner_environment() | {"HOME": here, "TMPDIR": here}
+        environment |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        environment |= {name: f"{here}/{folder}" for name, folder in CACHES.items()}
+        self._supervisor = Supervisor(
+            limits.sandbox.command(
+                [sys.executable, "-I", "-B", "-m", compile_job.__name__],
+                environment=environment,
+                readable=[(self._given, _GIVEN)],
+                writable=[(self._out, self._inside)],
+            ),
+            self._job(here, environment),
+        )
+
+    def _job(self, here: str, environment: dict[str, str]) -> dict[str, Any]:
+        limits = self.limits
+        confinement = limits.sandbox.confinement(counted=True).as_json()
+        # It imports what is confined already, and looks for it from the folder above: with nothing else in it.
+        confinement["readable"] += [_GIVEN, *SEEN, str(Path(__file__).parent.parent)]
+        return {
+            "command": [sys.executable, "-I", "-B", "-m", _RUN, f"{_GIVEN}/{_JOB}"],
+            "cwd": here,
+            "env": environment,
+            "held": True,
+            "seconds": limits.seconds,
+            "memory_bytes": _UNLIMITED,
+            "file_bytes": KEPT_BYTES,
+            "cores": sorted(limits.cores),
+            "output_bytes": _OUTPUT_BYTES,
+            "confinement": confinement,
+            "writable": [here],
+            "together": {
+                "tasks": _TASKS,
+                "memory_bytes": limits.memory_bytes,
+                "folder": self._inside,
+                "folder_bytes": _BYTES,
+            },
+        }
 
     def run(self, job: dict[str, Any], built: Built) -> str:
         """Do a job of `triton_ahead` with a built solution; return what kept it from being done whole.
 
         Raises SupervisorLost where the supervisor itself fails.
         """
-        limits, here = self._limits, f"{self._inside}/{PLACE}"
-        entry = f"{_SOURCES}/{built.entry.relative_to(built.root)}"
-        whole = job | {"entry": entry, "root": _SOURCES}
-        (self._given / "job.json").write_text(json.dumps(whole), encoding="utf-8")
-        environment = runner_environment() | {"HOME": here, "TMPDIR": here}
-        environment |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        environment |= {name: f"{here}/{folder}" for name, folder in CACHES.items()}
-        confinement = limits.sandbox.confinement(counted=True).as_json()
-        # It imports what is confined already, and looks for it from the folder above: with nothing else in it.
-        confinement["readable"] += [_GIVEN, _SOURCES, *SEEN, str(Path(__file__).parent.parent)]
-        answer = supervise(
-            limits.sandbox.command(
-                [sys.executable, "-I", "-B", "-m", compile_job.__name__],
-                environment=environment,
-                readable=[(self._given, _GIVEN), (built.root, _SOURCES)],
-                writable=[(self.out, self._inside)],
-            ),
-            {
-                "command": [sys.executable, "-I", "-B", "-m", "kernelarc_guard.triton_ahead"]
-                + [f"{_GIVEN}/job.json"],
-                "cwd": here,
-                "env": environment,
-                "seconds": limits.seconds,
-                "memory_bytes": _UNLIMITED,
-                "file_bytes": KEPT_BYTES,
-                "cores": sorted(limits.cores),
-                "output_bytes": _OUTPUT_BYTES,
-                "confinement": confinement,
-                "writable": [here],
-                "together": {
-                    "tasks": _TASKS,
-                    "memory_bytes": limits.memory_bytes,
-                    "folder": self._inside,
-                    "folder_bytes": _BYTES,
-                },
-            },
-        )
-        return self._said(answer)
+        shutil.copytree(built.root, self._given / _SOURCES)
+        root = f"{_GIVEN}/{_SOURCES}"
+        whole = job | {"entry": f"{root}/{built.entry.relative_to(built.root)}", "root": root}
+        (self._given / _JOB).write_text(json.dumps(whole), encoding="utf-8")
+        self._supervisor.go()
+        return self._said(self._supervisor.answer())
+
+    def close(self) -> None:
+        """End it with all that is in it, and remove its files."""
+        self._supervisor.end()
+        # Whatever modes and depths the solution's code left.
+        remove(self._out)
+        remove(self._folder)
 
     def pack(self, archive: Path) -> int:
         """Write what is in its Triton cache into an archive for `Scratch.adopt`; return how many kernels that is.
@@ -113,7 +131,7 @@ class Room:
         if answer["passed"]:
             return str(answer["passed"])
         if answer["returncode"] is None:
-            return f"it was ended after {self._limits.seconds:g} s"
+            return f"it was ended after {self.limits.seconds:g} s"
         lines = answer["output"].strip().splitlines() or [""]
         try:
             said = json.loads(lines[-1])["said"]
@@ -126,7 +144,7 @@ class Room:
 
         Everything that ran has ended: what is a folder, or a plain file, now stays one.
         """
-        root = self.out / PLACE
+        root = self._out / PLACE
         for part in Path(_TRITON).parts:
             root /= part
             if not root.is_dir() or root.is_symlink():

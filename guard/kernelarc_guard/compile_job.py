@@ -4,6 +4,9 @@ Run as a module, as the first process of a sandbox where there is one: reads one
 stdin, answers one JSON line on stdout. Its parent keeps stdin open; when that closes, the command and
 all it started are killed. In a sandbox that is everything but this process, whatever group it left;
 without one it is the command's group, which is all that a compiler starts.
+
+The command of a job that is `held` waits for a line on its stdin. It gets one, and its time begins, when the
+parent sends a second line.
 """
 
 import json
@@ -29,18 +32,42 @@ _MOST_IN_A_PIPE = 1 << 20
 _LOOK_SECONDS = 0.25
 
 
-def run_job(job: dict[str, Any], parent_fd: int) -> dict[str, Any]:
+class _Clock:
+    """How much time a job has left; as much as it likes before it begins."""
+
+    def __init__(self, seconds: float, held: bool) -> None:
+        self._seconds = seconds
+        self._end = None if held else time.monotonic() + seconds
+
+    @property
+    def held(self) -> bool:
+        """Has its time not begun?"""
+        return self._end is None
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self._seconds if self._end is None else self._end - time.monotonic()
+
+    def begin(self) -> None:
+        """Let the time begin."""
+        self._end = time.monotonic() + self._seconds
+
+
+def run_job(job: dict[str, Any], parent_fd: int, begun: bool = False) -> dict[str, Any]:
     """Run the job's command until it ends, its deadline passes or the parent is gone.
 
-    The answer has `returncode` (None where it was cut off), `output`, `truncated`, `seconds`, and
-    `passed`: which of the limits that the job has for all its processes together was, or nothing.
+    `begun`: its parent has let a held one go already. The answer has `returncode` (None where it was
+    cut off), `output`, `truncated`, `seconds`, and `passed`: which of the limits that the job has for
+    all its processes together was, or nothing.
     """
     started = time.monotonic()
+    clock = _Clock(job["seconds"], job.get("held", False))
     with subprocess.Popen(
         job["command"],
         cwd=job["cwd"],
         env=job["env"],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if clock.held else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
@@ -53,7 +80,9 @@ def run_job(job: dict[str, Any], parent_fd: int) -> dict[str, Any]:
         together = _Together(**job["together"]) if job.get("together") else None
         finished = False
         try:
-            finished = _follow(kept, pidfd, parent_fd, started + job["seconds"], together)
+            if clock.held:
+                _hold(clock, compiler, pidfd, parent_fd, begun)
+            finished = not clock.held and _follow(kept, pidfd, parent_fd, clock, together)
         finally:
             # Also after a regular end: nothing that it started may stay behind.
             with suppress(ProcessLookupError):
@@ -122,12 +151,26 @@ class _Together:
         return not self.passed
 
 
+def _hold(
+    clock: _Clock, command: subprocess.Popen[bytes], pidfd: int, parent_fd: int, begun: bool
+) -> None:
+    """Wait until the parent lets a held command go; without that where it ends first, or the parent."""
+    ready = [] if begun else select.select([pidfd, parent_fd], [], [])[0]
+    if begun or (pidfd not in ready and os.read(parent_fd, _CHUNK)):
+        assert command.stdin is not None
+        clock.begin()
+        # It may have ended just now.
+        with suppress(BrokenPipeError):
+            command.stdin.write(b"\n")
+            command.stdin.flush()
+
+
 def _follow(
-    kept: _Output, pidfd: int, parent_fd: int, deadline: float, together: _Together | None
+    kept: _Output, pidfd: int, parent_fd: int, clock: _Clock, together: _Together | None
 ) -> bool:
     """Read output until the command ends; False where a limit or the parent's end came first."""
     watched = [kept.fd, pidfd, parent_fd]
-    while (left := deadline - time.monotonic()) > 0:
+    while (left := clock.left) > 0:
         ready, _, _ = select.select(watched, [], [], left if together is None else _LOOK_SECONDS)
         if pidfd in ready:
             return True
@@ -159,13 +202,14 @@ def _limit(job: dict[str, Any]) -> None:
 
 def main() -> None:
     """Do the one job that stdin names."""
-    line = b""
-    while not line.endswith(b"\n"):
+    said = b""
+    while b"\n" not in said:
         chunk = os.read(0, _CHUNK)
         if not chunk:
             return
-        line += chunk
-    answer = json.dumps(run_job(json.loads(line), parent_fd=0)).encode() + b"\n"
+        said += chunk
+    line, _, more = said.partition(b"\n")
+    answer = json.dumps(run_job(json.loads(line), 0, begun=bool(more))).encode() + b"\n"
     # Where the parent is gone nobody wants the answer.
     with suppress(BrokenPipeError):
         while answer:

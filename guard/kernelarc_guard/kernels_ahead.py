@@ -7,7 +7,6 @@ is trusted no more than what a runner leaves: a judgement gives it to this solut
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -16,14 +15,13 @@ from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from kernelarc_guard.ahead_room import Room
+from kernelarc_guard.ahead_rooms import Rooms
 from kernelarc_guard.build import Built, Limits
 from kernelarc_guard.cache_limit import AHEAD, LOCKS, prune_sometimes, used
 from kernelarc_guard.definition import Definition, TensorSpec
 from kernelarc_guard.entries import new_entry
 from kernelarc_guard.faults import plain
 from kernelarc_guard.protocol import BuildMessage
-from kernelarc_guard.scratch import remove
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.workload import Workload
 
@@ -65,6 +63,17 @@ class Order:
         text = json.dumps([*named, _installed("triton"), _installed("torch")], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def job(self) -> dict[str, Any]:
+        """Return what `triton_ahead` is told, but where the sources are."""
+        return {
+            "binding": "python",
+            "function": self.solution.entry_function,
+            "destination_passing": self.solution.spec.destination_passing_style,
+            "properties": dict(self.properties),
+            "calls": self.calls,
+        }
+
     def _call(self, workload: Workload) -> list[dict[str, Any]]:
         definition = self.definition
         resolved = definition.resolve(workload.axes)
@@ -96,10 +105,12 @@ def _installed(package: str) -> str:
         return ""
 
 
-def compile_ahead(order: Order, built: Built, cache_dir: Path, limits: Limits) -> bool:
+def compile_ahead(
+    order: Order, built: Built, cache_dir: Path, limits: Limits, rooms: Rooms
+) -> bool:
     """Compile what can be, for whoever judges it later; False where that was done, is being done or cannot be.
 
-    It ends after `limits.seconds`; what was compiled until then is kept. Raises OSError and SupervisorLost.
+    What was compiled in `limits.seconds` is kept. Raises OSError and SupervisorLost.
     """
     if not order.sensible or not limits.sandbox.bubblewrap:
         return False
@@ -110,33 +121,15 @@ def compile_ahead(order: Order, built: Built, cache_dir: Path, limits: Limits) -
         with FileLock(locks / f"{key}.lock", timeout=0):
             if (final / _TOLD).is_file():
                 return False
-            with new_entry(cache_dir, final) as work:
-                _compile(order, built, work, limits)
+            with new_entry(cache_dir, final) as work, rooms.taken(cache_dir, limits) as room:
+                said = room.run(order.job, built)
+                told = {"kernels": room.pack(work / LEFT), "said": said}
+                (work / _TOLD).write_text(json.dumps(told), encoding="utf-8")
             used(final)
     except Timeout:
         return False
     prune_sometimes(cache_dir)
     return True
-
-
-def _compile(order: Order, built: Built, work: Path, limits: Limits) -> None:
-    """Make an entry's files in `work`."""
-    job = {
-        "binding": "python",
-        "function": order.solution.entry_function,
-        "destination_passing": order.solution.spec.destination_passing_style,
-        "properties": dict(order.properties),
-        "calls": order.calls,
-    }
-    with tempfile.TemporaryDirectory(prefix="ahead-", dir=work.parent) as temporary:
-        room = Room(Path(temporary), limits)
-        try:
-            said = room.run(job, built)
-            kernels = room.pack(work / LEFT)
-        finally:
-            # Whatever modes and depths the solution's code left.
-            remove(room.out)
-    (work / _TOLD).write_text(json.dumps({"kernels": kernels, "said": said}), encoding="utf-8")
 
 
 def found_ahead(order: Order, cache_dir: Path) -> tuple[Path | None, list[BuildMessage]]:

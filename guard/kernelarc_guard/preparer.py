@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kernelarc_guard.ahead_room import SECONDS
+from kernelarc_guard.ahead_rooms import Rooms
 from kernelarc_guard.build import BuildFailed, Built, Limits, build
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.kernels_ahead import Order, compile_ahead
@@ -39,9 +40,9 @@ def main() -> None:
     cores = frozenset(given["cores"])
     # All threads and processes that it starts are held there with it.
     os.sched_setaffinity(0, cores)
-    pool = ThreadPoolExecutor(_AT_ONCE)
+    pool, rooms = ThreadPoolExecutor(_AT_ONCE), Rooms()
     for line in sys.stdin.buffer:
-        pool.submit(_prepare, json.loads(line), sandbox, cores).add_done_callback(_say)
+        pool.submit(_prepare, json.loads(line), sandbox, cores, rooms).add_done_callback(_say)
     end_children()
     os._exit(0)
 
@@ -63,7 +64,7 @@ def prepare(
     )
 
 
-def _prepare(job: dict[str, Any], sandbox: Sandbox, cores: frozenset[int]) -> None:
+def _prepare(job: dict[str, Any], sandbox: Sandbox, cores: frozenset[int], rooms: Rooms) -> None:
     request = Prepare.model_validate(job["request"])
     built = prepare(request, job["gpu"], sandbox, cores)
     if built is not None:
@@ -74,9 +75,8 @@ def _prepare(job: dict[str, Any], sandbox: Sandbox, cores: frozenset[int]) -> No
             request.definition,
             request.workloads,
         )
-        seconds = min(SECONDS, request.schedule.build_seconds)
-        limits = Limits(seconds, request.schedule.memory_bytes, sandbox, cores)
-        compile_ahead(order, built, Path(request.cache_dir), limits)
+        limits = Limits(SECONDS, request.schedule.memory_bytes, sandbox, cores)
+        compile_ahead(order, built, Path(request.cache_dir), limits, rooms)
 
 
 def _say(done: Future[None]) -> None:

@@ -108,35 +108,67 @@ class Room:
         return supervise(words, job)
 
 
+class Supervisor:
+    """A supervisor with one job, that outlives neither it nor the thread that starts it."""
+
+    def __init__(self, words: Sequence[str], job: dict[str, Any]) -> None:
+        """Start it, by `words`, and give it its job; a held one waits for `go`."""
+        self._seconds: float = job["seconds"]
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # What a sandbox starts before it is one is in its group, and would wait for it for ever.
+            process_group=0,
+        )
+        self._tell(json.dumps(job).encode() + b"\n")
+
+    def go(self) -> None:
+        """Let a held job begin."""
+        self._tell(b"\n")
+
+    def answer(self) -> dict[str, Any]:
+        """Wait for the answer, which is that of `compile_job.run_job`, and for its end.
+
+        Raises SupervisorLost where it fails itself, or says nothing long after the job's deadline.
+        """
+        line = b""
+        try:
+            line = _line(self._process, self._seconds + _GRACE_SECONDS)
+        finally:
+            self.end(kill=not line)
+        if not line:
+            raise SupervisorLost(f"the supervisor ended with code {self._process.returncode}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def end(self, kill: bool = True) -> None:
+        """End it with its job; what it has answered is lost."""
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        # The supervisor takes this for our end and kills what is left.
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        if kill:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+    def _tell(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        # Where it has ended there is no answer either.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+
 def supervise(words: Sequence[str], job: dict[str, Any]) -> dict[str, Any]:
     """Run a job in a supervisor, started by `words`, that outlives neither it nor this process.
 
     Raises SupervisorLost where the supervisor itself fails, or says nothing long after the job's deadline.
     """
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        # What a sandbox starts before it is one is in its group, and would wait for it for ever.
-        process_group=0,
-    ) as supervisor:
-        assert supervisor.stdin is not None and supervisor.stdout is not None
-        line = b""
-        try:
-            supervisor.stdin.write(json.dumps(job).encode() + b"\n")
-            supervisor.stdin.flush()
-            line = _line(supervisor, job["seconds"] + _GRACE_SECONDS)
-        finally:
-            # The supervisor takes this for our end and kills what is left.
-            with suppress(BrokenPipeError):
-                supervisor.stdin.close()
-            if not line:
-                with suppress(ProcessLookupError):
-                    os.killpg(supervisor.pid, signal.SIGKILL)
-    if not line:
-        raise SupervisorLost(f"the supervisor ended with code {supervisor.returncode}")
-    answer: dict[str, Any] = json.loads(line)
-    return answer
+    return Supervisor(words, job).answer()
 
 
 def _line(supervisor: subprocess.Popen[bytes], seconds: float) -> bytes:

@@ -22,10 +22,13 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from kernelarc_guard.dtypes import torch_dtype
 from kernelarc_guard.fake_device import look_like
 from kernelarc_guard.runner import load_solution
+from kernelarc_guard.warming import warm_triton
 
 _ALIGNED: Final = 1 << 40
 """Where every tensor without memory says that it begins: as aligned as any allocation on a device."""
 _SAID_CHARACTERS: Final = 300
+_ANY: Final = 90
+"""A compute capability: which it is only chooses between the versions of an assembler that are looked up."""
 _NO_LAUNCHER: Final = (
     *(ImportError, AttributeError, TypeError, ValueError, KeyError, AssertionError),
     *(OSError, RuntimeError, subprocess.SubprocessError),
@@ -89,22 +92,24 @@ class NamedTarget:
 
 def main() -> None:
     """Do the one job; the last line of output is what is to be told of it, in JSON."""
-    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     # Before torch says that there is a device: what it imports would be confused.
     mode = FakeTensorMode(allow_non_fake_inputs=True)
+    launchers = Launchers()
+    warm_triton(_ANY)
+    if not sys.stdin.readline():
+        return  # nobody has a job
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     look_like(job["properties"])
-    said = compile_for(job["properties"])
-    said += call_all(job, mode)
+    compile_for(job["properties"], launchers)
+    said = launchers.said + call_all(job, mode)
     print(json.dumps({"said": [one[:_SAID_CHARACTERS] for one in dict.fromkeys(said)]}), flush=True)
     os._exit(0)  # what the solution wants done at the end is nobody's
 
 
-def compile_for(properties: dict[str, Any]) -> list[str]:
-    """Let Triton compile each launch for a device, and launch nothing; return what cannot be had here."""
+def compile_for(properties: dict[str, Any], launchers: "Launchers") -> None:
+    """Let Triton compile each launch for a device, and launch nothing."""
     from triton.runtime import autotuner, driver, jit
 
-    said: list[str] = []
-    launchers = _Launchers(said)
     driver.set_active(NamedTarget(properties, launchers.utils))
     set_on(jit.JITFunction, run=_compile_only(jit.JITFunction.run, launchers.make))
     # Nothing may remember a configuration as the fastest that was never measured.
@@ -114,7 +119,6 @@ def compile_for(properties: dict[str, Any]) -> list[str]:
         check_disk_cache=lambda self, key, configs, bench: bench() and False,
     )
     set_on(FakeTensor, data_ptr=_pointer)
-    return said
 
 
 def call_all(job: dict[str, Any], mode: FakeTensorMode) -> list[str]:
@@ -146,19 +150,20 @@ def set_on(owner: Any, **attributes: Any) -> None:
         setattr(owner, name, value)
 
 
-class _Launchers:
+class Launchers:
     """What launches kernels: C code of Triton's own, in some versions some for each kernel's arguments."""
 
-    def __init__(self, said: list[str]) -> None:
-        """Have compiled what all launches need, where it can be; what fails is `said`."""
-        self._said = said
+    def __init__(self) -> None:
+        """Have compiled what all launches need, where that can be."""
+        self.said: list[str] = []
+        """What failed."""
         self._launcher = self.utils = None
         try:
             module = import_module("triton.backends.nvidia.driver")
             self.utils = module.CudaUtils()
             self._launcher = module.CudaLauncher
         except _NO_LAUNCHER as error:
-            said.append(f"without launchers: {_described(error)}")
+            self.said.append(f"without launchers: {_described(error)}")
 
     def make(self, kernel: Any) -> None:
         """Have a kernel's launcher compiled."""
@@ -166,7 +171,7 @@ class _Launchers:
             try:
                 self._launcher(kernel.src, kernel.metadata)
             except _NO_LAUNCHER as error:
-                self._said.append(f"without a launcher: {_described(error)}")
+                self.said.append(f"without a launcher: {_described(error)}")
 
 
 def _compile_only(run: Callable[..., Any], made: Callable[[Any], None]) -> Callable[..., Any]:

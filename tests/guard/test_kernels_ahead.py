@@ -1,5 +1,6 @@
 """Triton kernels compiled ahead, by the real compiler, in the real sandbox, for a GPU that is not here."""
 
+import hashlib
 import json
 import os
 import secrets
@@ -8,13 +9,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernelarc_guard.ahead_rooms import Rooms
 from kernelarc_guard.build import Built, Limits, build
-from kernelarc_guard.cache_limit import AHEAD
+from kernelarc_guard.cache_limit import AHEAD, WORK
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.kernels_ahead import LEFT, Order, compile_ahead, found_ahead
 from kernelarc_guard.sandbox import find_sandbox
@@ -25,6 +28,7 @@ from kernelarc_guard.workload import Workload
 pytest.importorskip("triton", reason="Triton is not installed: it comes with torch for CUDA")
 
 SANDBOX = find_sandbox()
+LIMITS = Limits(60.0, 8 << 30, SANDBOX)
 pytestmark = pytest.mark.skipif(not SANDBOX.bubblewrap, reason="there is no bubblewrap here")
 
 H200: dict[str, int | str] = {
@@ -102,11 +106,11 @@ import contextlib, json, os, sys
 import torch, triton
 from triton import knobs
 from kernelarc_guard.runner import load_solution
-from kernelarc_guard.triton_ahead import compile_for
+from kernelarc_guard.triton_ahead import Launchers, compile_for
 job = json.loads(sys.argv[1])
 torch.cuda.get_device_properties = lambda device=None: type("Told", (), job["properties"])
 torch.cuda.device = lambda device: contextlib.nullcontext()
-compile_for(job["properties"])
+compile_for(job["properties"], Launchers())
 seen = []
 knobs.compilation.listener = lambda **told: seen.append([told["src"].name, told["cache_hit"]])
 function = load_solution(job)
@@ -137,30 +141,46 @@ def order(source: str, *sizes: int, language: str = "triton") -> Order:
     workloads = [Workload(uuid=f"w{n}", axes={"n": n}) for n in sizes]
     return Order(
         Solution.model_validate(solution),
-        "d" * 64,
+        hashlib.sha256(source.encode()).hexdigest(),
         H200,
         Definition.model_validate(definition),
         workloads,
     )
 
 
-def compiled(asked: Order, cache: Path, seconds: float = 60.0) -> tuple[Built, Path]:
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return one build cache for all."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def rooms() -> Iterator[Rooms]:
+    """Return rooms, of which the next one is always ready."""
+    rooms = Rooms()
+    yield rooms
+    rooms.close()
+
+
+def compiled(
+    asked: Order, cache: Path, rooms: Rooms, limits: Limits = LIMITS
+) -> tuple[Built, Path]:
     """Compile ahead; return what was built and the entry."""
     built = build(asked.solution, cache, seconds=60, memory_bytes=8 << 30, sandbox=SANDBOX)
-    assert compile_ahead(asked, built, cache, Limits(seconds, 8 << 30, SANDBOX))
+    assert compile_ahead(asked, built, cache, limits, rooms)
     return built, cache / AHEAD / asked.key
 
 
 def test_a_launch_on_a_device_would_find_what_was_compiled_without_one(
-    tmp_path: Path, request: pytest.FixtureRequest
+    cache: Path, rooms: Rooms, request: pytest.FixtureRequest
 ) -> None:
     asked = order(SCALED, 4096, 4096, 1000, 1001)
     assert len(asked.calls) == 3
-    built, entry = compiled(asked, tmp_path / "cache")
-    left, told = found_ahead(asked, tmp_path / "cache")
+    built, entry = compiled(asked, cache, rooms)
+    left, told = found_ahead(asked, cache)
     # Sizes that 16 divides and others: each kernel and configuration twice.
     assert left == entry / LEFT and told[0].message.startswith("Triton: 6 kernels compiled before")
-    assert not compile_ahead(asked, built, tmp_path / "cache", Limits(60, 8 << 30, SANDBOX))
+    assert not compile_ahead(asked, built, cache, LIMITS, rooms), "it is there"
     # As a runner gets it, at another place; and with tensors that have memory.
     root = place_like(left)
     root.mkdir()
@@ -201,13 +221,13 @@ def place_like(left: Path) -> Path:
 
 
 def test_a_hostile_solution_leaves_plain_files_of_triton_alone_and_reaches_nothing(
-    tmp_path: Path,
+    cache: Path, rooms: Rooms
 ) -> None:
     asked = order(HOSTILE, 64)
-    _, entry = compiled(asked, tmp_path)
+    _, entry = compiled(asked, cache, rooms)
     with tarfile.open(entry / LEFT) as tar:
         assert [one.name for one in tar] == [".cache/triton/KEY/__grp__plain.json"]
-    _, told = found_ahead(asked, tmp_path)
+    _, told = found_ahead(asked, cache)
     said = told[0].message
     assert "PermissionError" in said and "done" not in said and "device" not in said, said
 
@@ -215,19 +235,30 @@ def test_a_hostile_solution_leaves_plain_files_of_triton_alone_and_reaches_nothi
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("import triton\n\ndef run(x, factor, y):\n    while True:\n        pass\n", "ended after"),
         ("import triton\n\ndef run(x, factor, y):\n    x.sum().item()\n", "DataDependent"),
         ("import triton\nraise SystemExit(3)\n", "SystemExit: 3"),
     ],
 )
 def test_what_is_not_understood_is_told_in_a_line_and_left_to_the_first_run(
-    tmp_path: Path, source: str, why: str
+    cache: Path, rooms: Rooms, source: str, why: str
 ) -> None:
     asked = order(source, 64)
-    compiled(asked, tmp_path, seconds=4.0 if why == "ended after" else 60.0)
-    left, told = found_ahead(asked, tmp_path)
+    compiled(asked, cache, rooms)
+    left, told = found_ahead(asked, cache)
     assert left is None
     assert told[0].severity == "info" and why in told[0].message, told
+
+
+def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    asked = order("import triton\n\ndef run(x, factor, y):\n    while True:\n        pass\n", 64)
+    rooms = Rooms()
+    try:
+        compiled(asked, tmp_path, rooms, Limits(6.0, 8 << 30, SANDBOX))
+    finally:
+        rooms.close()
+    left, told = found_ahead(asked, tmp_path)
+    assert left is None and "it was ended after 6 s" in told[0].message
+    assert not list(tmp_path.glob(f"{WORK}*")), "a room leaves no files"
 
 
 def test_other_languages_hosts_and_shapes_have_nothing_to_compile() -> None:
