@@ -34,7 +34,8 @@ def look_like(properties: dict[str, Any]) -> None:
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
     # Else it would allocate something on the device that seems to be there.
-    setattr(fake_tensor, "init_gpu_context", _nothing)  # noqa: B010 - a name that not all versions have
+    for name in ("init_gpu_context", "init_cuda_context"):  # newer and older versions of torch
+        setattr(fake_tensor, name, _nothing)
     setattr(fake_tensor.FakeTensorMode, "avoid_device_init", property(lambda mode: True))  # noqa: B010
 
 

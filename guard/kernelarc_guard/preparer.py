@@ -40,9 +40,9 @@ def main() -> None:
     cores = frozenset(given["cores"])
     # All threads and processes that it starts are held there with it.
     os.sched_setaffinity(0, cores)
-    pool, rooms = ThreadPoolExecutor(_AT_ONCE), Rooms()
+    ahead = _Ahead(sandbox, cores)
     for line in sys.stdin.buffer:
-        pool.submit(_prepare, json.loads(line), sandbox, cores, rooms).add_done_callback(_say)
+        ahead.offer(json.loads(line))
     end_children()
     os._exit(0)
 
@@ -64,22 +64,35 @@ def prepare(
     )
 
 
-def _prepare(job: dict[str, Any], sandbox: Sandbox, cores: frozenset[int], rooms: Rooms) -> None:
-    request = Prepare.model_validate(job["request"])
-    built = prepare(request, job["gpu"], sandbox, cores)
-    if built is not None:
-        order = Order(
-            request.candidate,
-            built.digest,
-            job["properties"],
-            request.definition,
-            request.workloads,
-        )
-        limits = Limits(SECONDS, request.schedule.memory_bytes, sandbox, cores)
-        compile_ahead(order, built, Path(request.cache_dir), limits, rooms)
+class _Ahead:
+    """What is done for the solutions that are next in line: all are built, Triton's kernels compiled too."""
+
+    def __init__(self, sandbox: Sandbox, cores: frozenset[int]) -> None:
+        self._sandbox, self._cores = sandbox, cores
+        self._rooms = Rooms()
+        self._builds = ThreadPoolExecutor(_AT_ONCE)
+        # Of its own: a solution's code runs there, and may take all the time it is given.
+        self._kernels = ThreadPoolExecutor(_AT_ONCE)
+
+    def offer(self, job: dict[str, Any]) -> None:
+        """Have a job done."""
+        self._builds.submit(self._build, job).add_done_callback(_say)
+
+    def _build(self, job: dict[str, Any]) -> None:
+        request = Prepare.model_validate(job["request"])
+        built = prepare(request, job["gpu"], self._sandbox, self._cores)
+        if built is None:
+            return
+        definition, workloads = request.definition, request.workloads
+        order = Order(request.candidate, built.digest, job["properties"], definition, workloads)
+        limits = Limits(SECONDS, request.schedule.memory_bytes, self._sandbox, self._cores)
+        if order.sensible:
+            self._kernels.submit(
+                compile_ahead, order, built, Path(request.cache_dir), limits, self._rooms
+            ).add_done_callback(_say)
 
 
-def _say(done: Future[None]) -> None:
+def _say(done: Future[Any]) -> None:
     error = done.exception()
     if error is not None and not isinstance(error, TOLD_LATER):
         traceback.print_exception(error)

@@ -145,6 +145,8 @@ class Supervisor:
     def end(self, kill: bool = True) -> None:
         """End it with its job; what it has answered is lost."""
         process = self._process
+        if process.returncode is not None:
+            return  # its number may be another's by now
         assert process.stdin is not None and process.stdout is not None
         # The supervisor takes this for our end and kills what is left.
         with suppress(BrokenPipeError):

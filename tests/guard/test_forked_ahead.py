@@ -2,17 +2,23 @@
 
 import os
 import signal
+import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from laboratory import Laboratory
+from guard_process import python
+from laboratory import SCHEDULE, Laboratory
 
+from kernelarc_guard.arm import Arm
+from kernelarc_guard.build import build
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.keeper import Nursery
 from kernelarc_guard.processes import descendants
 from kernelarc_guard.sandbox import find_sandbox
-from kernelarc_guard.scratch import Scratch
+from kernelarc_guard.scratch import ROOT, Scratch
+from kernelarc_guard.solution import Solution
 from kernelarc_guard.warming import WARMED_FOR
 
 RIGHT = "def run(x, scale):\n    return x * scale\n"
@@ -140,6 +146,32 @@ def test_what_a_first_run_left_reaches_the_same_solution_in_another_nursery(
         with pytest.raises(SolutionFault, match=r"saw \[\]"):
             other.call(stranger)
         stranger.close()
+
+
+def test_what_was_compiled_ahead_reaches_the_first_runner_and_what_that_leaves_later_ones(
+    tmp_path: Path, lab: Laboratory
+) -> None:
+    left = tmp_path / "left.tar"
+    with tarfile.open(left, mode="w", pax_headers={ROOT: "/scratch/0123456789abcdef"}) as tar:
+        tar.addfile(tarfile.TarInfo("deep/er/kernel"), None)
+    counting = LEAVES_A_NOTE.replace("{len(here)}", '{len(os.listdir("deep/er"))}')
+    solution = Solution.model_validate(python(counting))
+    built = build(solution, tmp_path, seconds=60, memory_bytes=1 << 30, sandbox=lab.sandbox)
+    ahead = replace(built, ahead=left)
+    for notes in ("'note-1'", "'note-1', 'note-2'", "'note-1', 'note-2'"):
+        arm = Arm(lab.nursery, solution, ahead, lab.drawer, SCHEDULE, 1, note=lab.notes.append)
+        with pytest.raises(SolutionFault, match=rf"\['kernel', {notes}\]"):
+            lab.call(arm)
+        arm.keep_scratch()
+        arm.close()
+    stranger = lab.start(LEAVES_A_NOTE + "# another solution\n", slot=2)
+    with pytest.raises(SolutionFault, match=r"saw \[\]"):
+        lab.call(stranger)
+    stranger.close()
+    left.unlink()
+    lab.nursery.clean()
+    gone = Arm(lab.nursery, solution, ahead, lab.drawer, SCHEDULE, 0, note=lab.notes.append)
+    gone.close()
 
 
 def test_a_runner_that_cannot_open_the_device_is_no_solutions_fault(tmp_path: Path) -> None:

@@ -9,17 +9,21 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernelarc_guard import cores
 from kernelarc_guard.ahead_rooms import Rooms
 from kernelarc_guard.build import Built, Limits, build
 from kernelarc_guard.cache_limit import AHEAD, WORK
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.kernels_ahead import LEFT, Order, compile_ahead, found_ahead
+from kernelarc_guard.preparing import Building, Preparing
 from kernelarc_guard.sandbox import find_sandbox
 from kernelarc_guard.scratch import ROOT, Scratch
 from kernelarc_guard.solution import Solution
@@ -247,6 +251,28 @@ def test_what_is_not_understood_is_told_in_a_line_and_left_to_the_first_run(
     left, told = found_ahead(asked, cache)
     assert left is None
     assert told[0].severity == "info" and why in told[0].message, told
+
+
+def test_what_is_next_in_line_is_compiled_where_it_is_built_ahead(tmp_path: Path) -> None:
+    asked = order(SCALED, 64)
+    body = {"op": "prepare", "id": "next", "cache_dir": str(tmp_path)}
+    body["candidate"] = asked.solution.model_dump(mode="json")
+    body["definition"] = asked.definition.model_dump(mode="json")
+    body["workloads"] = [one.model_dump(mode="json") for one in asked.workloads]
+    built = build(asked.solution, tmp_path, seconds=60, memory_bytes=8 << 30, sandbox=SANDBOX)
+    asked = replace(asked, digest=built.digest)
+    preparing = Preparing(frozenset(cores.ALL))
+    preparing.know("cpu", Building("90a", beside=True, properties=H200), SANDBOX)
+    try:
+        preparing.offer(body)
+        limit = time.monotonic() + 120
+        while not found_ahead(asked, tmp_path)[1]:
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+    finally:
+        assert preparing.end()
+    left, told = found_ahead(asked, tmp_path)
+    assert left is not None and told[0].message.startswith("Triton: 3 kernels compiled before")
 
 
 def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
