@@ -255,7 +255,7 @@ def test_what_is_not_understood_is_told_in_a_line_and_left_to_the_first_run(
 
 def test_what_is_next_in_line_is_compiled_where_it_is_built_ahead(tmp_path: Path) -> None:
     asked = order(SCALED, 64)
-    body = {"op": "prepare", "id": "next", "cache_dir": str(tmp_path)}
+    body: dict[str, Any] = {"op": "prepare", "id": "next", "cache_dir": str(tmp_path)}
     body["candidate"] = asked.solution.model_dump(mode="json")
     body["definition"] = asked.definition.model_dump(mode="json")
     body["workloads"] = [one.model_dump(mode="json") for one in asked.workloads]
