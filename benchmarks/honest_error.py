@@ -192,9 +192,10 @@ def _layernorm(way: Way, x: Tensor) -> Tensor:
     return centred * way.rsqrt(spread + 1e-5)
 
 
-def _small(
+def small(
     name: str, body: str, out: list[str], n: int, inputs: str = "x", rows: int = 8
 ) -> Problem:
+    """Return a problem on `[rows, n]` inputs whose reference is one expression."""
     names = inputs.split()
     work = {"uuid": "w", "axes": {"r": rows, "n": n}}
     tolerance = {"max_atol": 1e-2, "max_rtol": 1e-2}
@@ -212,6 +213,19 @@ def _small(
     )
 
 
+BODIES: dict[str, Callable[..., Tensor]] = {
+    "rmsnorm": _rmsnorm,
+    "softmax": _softmax,
+    "matmul": _matmul,
+    "sum": _sum,
+    "mean": _mean,
+    "dot": _dot,
+    "variance": _two_pass,
+    "layernorm": _layernorm,
+}
+"""Computed in some way, from float32 tensors."""
+
+
 def cases() -> list[tuple[Problem, dict[str, Callable[..., Tensor]]]]:
     """Return problems and the ways' bodies for them."""
     own: dict[str, Callable[..., Tensor]] = {
@@ -226,15 +240,15 @@ def cases() -> list[tuple[Problem, dict[str, Callable[..., Tensor]]]]:
     ]
     for n in (1024, 16384):
         found += [
-            (_small(f"sum {n}", "x.sum(-1)", ["r"], n), {"": _sum}),
-            (_small(f"mean {n}", "x.mean(-1)", ["r"], n), {"": _mean}),
-            (_small(f"dot {n}", "(x * z).sum(-1)", ["r"], n, "x z"), {"": _dot}),
+            (small(f"sum {n}", "x.sum(-1)", ["r"], n), {"": _sum}),
+            (small(f"mean {n}", "x.mean(-1)", ["r"], n), {"": _mean}),
+            (small(f"dot {n}", "(x * z).sum(-1)", ["r"], n, "x z"), {"": _dot}),
             (
-                _small(f"variance {n}", "x.var(-1, correction=0)", ["r"], n),
+                small(f"variance {n}", "x.var(-1, correction=0)", ["r"], n),
                 {", two passes": _two_pass, _ONE_PASS: _one_pass},
             ),
             (
-                _small(
+                small(
                     f"layernorm {n}",
                     "torch.nn.functional.layer_norm(x, x.shape[-1:])",
                     ["r", "n"],
@@ -243,7 +257,7 @@ def cases() -> list[tuple[Problem, dict[str, Callable[..., Tensor]]]]:
                 {"": _layernorm},
             ),
         ]
-    found.append((_small("sum of all 262144", "x.sum()", [], 4096, rows=64), {"": _all}))
+    found.append((small("sum of all 262144", "x.sum()", [], 4096, rows=64), {"": _all}))
     return found
 
 

@@ -20,11 +20,11 @@ from kernelarc_guard.backend import Backend, CpuBackend
 from kernelarc_guard.build import Built
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.draws import Draw, Drawer
-from kernelarc_guard.dtypes import all_finite
 from kernelarc_guard.dying import Dying
 from kernelarc_guard.early_answers import EarlyAnswers
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.forms import FormError
+from kernelarc_guard.legality import Kinds, is_legal
 from kernelarc_guard.live_pair import LivePair, blame
 from kernelarc_guard.nurseries import Nursery
 from kernelarc_guard.oracle import Answer, Oracle, OracleError
@@ -41,7 +41,7 @@ from kernelarc_guard.workload import Tolerance
 
 Outputs = dict[str, torch.Tensor]
 _CHEAP_NS = 20_000_000
-_ATTEMPTS = 2
+_ATTEMPTS = 3
 _MORE = 1
 """Runners that are forked ahead beyond the next pair's, so that nobody has to wait for the last one."""
 _STORE = 16
@@ -89,8 +89,8 @@ class Bench:
     drawer: Drawer
     note: Callable[[str], None]
     """Told what was seen and did not decide."""
-    barred: set[tuple[int, str]] = field(default_factory=set)
-    """Kinds of values that a workload's reference does not bear; added to."""
+    kinds: Kinds = field(default_factory=Kinds)
+    """Which kinds of values the workloads' references bear; added to."""
     oracle_ns: dict[int, int] = field(default_factory=dict)
     """Cost of the oracle per workload, as last seen."""
     audit_below: Sequence[float] = ()
@@ -297,33 +297,31 @@ class Bench:
         if isinstance(choice, int):
             return self.drawer.like(workload, choice)
         for _ in range(_ATTEMPTS):
-            if (workload, choice) in self.barred:
+            if self.kinds.given_up(workload, choice):
                 return None
             new = bool(secrets.randbits(1)) if statics is None else statics
             draw = self.drawer.derived(workload, choice, new)
-            if self.legal(workload, draw):
+            legal = self.legal(workload, draw)
+            self.kinds.count(workload, choice, legal)
+            if legal:
                 return draw
-        self.barred.add((workload, choice))
         return None
 
     def legal(self, workload: int, draw: Draw) -> bool:
         """Say whether the reference itself is finite and well inside the tolerance on a draw."""
-        tolerance, definition = self._terms(workload)
         try:
             answer = self.answer(workload, draw)
         except OracleError:
             return False
-        finite = all(all_finite(one) for one in answer.declared.values())
-        if not finite and not definition.kernelarc.nonfinite_outputs:
-            return False
-        narrow = {"max_atol": tolerance.max_atol / 4, "max_rtol": tolerance.max_rtol / 4}
-        narrowed = tolerance.model_copy(update=narrow)
-        try:
-            declared = answer.formed(answer.declared)
-        except FormError:
-            return False
-        definition = self.oracle.compared(answer.expected)
-        return compare(declared, answer.expected, narrowed, definition, refuse_zeros=False).ok
+        return is_legal(self.oracle, answer, self._terms(workload)[0])
+
+    def tell_lost(self, workload: int) -> None:
+        """Note which kinds of values a workload's reference never bore."""
+        if lost := self.kinds.lost(workload):
+            self.note(
+                f"values_left_out: {', '.join(lost)} on workload {workload + 1}: the reference itself "
+                "is not finite on these, or too far from float64"
+            )
 
     def _terms(self, workload: int) -> tuple[Tolerance, Definition]:
         return self.problem.workloads[workload].tolerance, self.problem.definition

@@ -356,8 +356,8 @@ class Case:
         drawer.counts.known = self._trials.given(problem)
         solutions = [arm.solution for arm in self._contestants.arms.values()]
         schedule = self._backend.suit(solutions, self._request.schedule, len(problem.workloads))
-        note, barred = self._report.observe, self._trials.barred(problem)
-        bench = Bench(problem, schedule, oracle, drawer, note, barred, backend=self._backend)
+        note, kinds = self._report.observe, self._trials.kinds(problem)
+        bench = Bench(problem, schedule, oracle, drawer, note, kinds, backend=self._backend)
         self._benches.append(bench)
         return bench
 

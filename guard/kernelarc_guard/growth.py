@@ -69,59 +69,66 @@ def widest(tensors: Mapping[str, torch.Tensor]) -> Reach:
 
 
 def walked(
-    tensor: torch.Tensor,
-    length: int,
-    turn: int,
-    generator: torch.Generator,
-    *,
-    backwards: bool = False,
+    tensor: torch.Tensor, length: int, turn: int, generator: torch.Generator
 ) -> tuple[torch.Tensor, float]:
     """Return a float64 tensor moved as sums over `length` of its elements move them, and how far.
 
     How far is the root mean square, relative, in the row where it is largest. The elements lie along a dimension of that length (one after the other by `turn` where several have it),
-    else side by side in memory order. `backwards`: the last one is the first that is added.
+    else side by side in memory order.
     """
-    values = tensor.to(torch.float64)
     if length < 2 or not is_float(tensor.dtype):
-        return values, 0.0
-    fitting = [dim for dim, size in enumerate(values.shape) if size == length]
-    if fitting:
-        dim = fitting[turn % len(fitting)]
-        rows, far = _along_rows(values.movedim(dim, -1), generator, backwards)
-        return rows.movedim(-1, dim), far
-    flat = values.reshape(-1)
-    rows = torch.nn.functional.pad(flat, (0, -flat.numel() % length)).reshape(-1, length)
-    rows, far = _along_rows(rows, generator, backwards)
-    return rows.reshape(-1)[: flat.numel()].reshape(values.shape), far
+        return tensor.to(torch.float64), 0.0
+    return _along(tensor, length, turn, lambda rows: _roundings(rows, generator))
 
 
 def walked_either_way(
     tensor: torch.Tensor, length: int, longest: int, turn: int, generator: torch.Generator
 ) -> tuple[torch.Tensor, float]:
-    """Return what `walked` does, in half of the turns for a sum that begins at its other end.
+    """Return the same for one element of an answer: in half of the turns sums begin at their other end.
 
-    An element that is no term of a sum may be what a sum of `longest` terms begins with (a bias, a
-    residual): it is moved by as many roundings, at random.
+    Each element is moved by as much again, at random: what all of a row share (a mean that is
+    subtracted) is nothing where the row's own move happens to be equal. An element that is no term of a
+    sum may be what a sum of `longest` terms begins with (a bias, a residual): it is moved by as many
+    roundings.
     """
-    if length >= 2:
-        return walked(tensor, length, turn, generator, backwards=turn // 2 % 2 == 1)
     values = tensor.to(torch.float64)
     if not is_float(tensor.dtype):
         return values, 0.0
-    drawn = torch.randn(
-        values.shape, generator=generator, dtype=torch.float64, device=values.device
-    )
+
+    def normal(like: torch.Tensor) -> torch.Tensor:
+        return torch.randn(like.shape, generator=generator, dtype=torch.float64, device=like.device)
+
+    def moves_of(rows: torch.Tensor) -> torch.Tensor:
+        backwards = turn // 2 % 2 == 1
+        moves = _roundings(rows.flip(-1) if backwards else rows, generator)
+        moves = moves.flip(-1) if backwards else moves
+        return moves + normal(moves) * moves.square().mean(-1, keepdim=True).sqrt_()
+
+    if length >= 2:
+        return _along(tensor, length, turn, moves_of)
     far = _ROUNDING * math.sqrt(max(longest, _FEW))
-    return values * (1.0 + drawn * far), far
+    return values * (1.0 + normal(values) * far), far
 
 
-def _along_rows(
-    rows: torch.Tensor, generator: torch.Generator, backwards: bool
+def _along(
+    tensor: torch.Tensor,
+    length: int,
+    turn: int,
+    moves_of: Callable[[torch.Tensor], torch.Tensor],
 ) -> tuple[torch.Tensor, float]:
-    ordered = rows.flip(-1) if backwards else rows
-    moves = _roundings(ordered, generator)
-    far = _most(moves)
-    return rows * (1.0 + (moves.flip(-1) if backwards else moves)), far
+    """Return a float64 tensor whose rows were moved by what a function says, and how far."""
+    values = tensor.to(torch.float64)
+    fitting = [dim for dim, size in enumerate(values.shape) if size == length]
+    if fitting:
+        dim = fitting[turn % len(fitting)]
+        rows = values.movedim(dim, -1)
+        moves = moves_of(rows)
+        return (rows * (1.0 + moves)).movedim(-1, dim), _most(moves)
+    flat = values.reshape(-1)
+    rows = torch.nn.functional.pad(flat, (0, -flat.numel() % length)).reshape(-1, length)
+    moves = moves_of(rows)
+    moved = (rows * (1.0 + moves)).reshape(-1)[: flat.numel()]
+    return moved.reshape(values.shape), _most(moves)
 
 
 def _most(moves: torch.Tensor) -> float:

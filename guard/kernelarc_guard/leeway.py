@@ -12,6 +12,7 @@ from typing import Final
 import torch
 
 from kernelarc_guard.growth import MARGIN
+from kernelarc_guard.precision import row_length
 
 Leeway = dict[str, torch.Tensor]
 """Output name -> the largest honest error of each element, float64, in the output's shape."""
@@ -26,7 +27,8 @@ def leeway_of(
     """Return what each element of the named outputs may be off; nothing where nothing was moved.
 
     `walks` are answers to inputs moved as sums move them, and how far. `growth.MARGIN` of the root mean
-    square of what that does to the element is allowed, and as many of how far the inputs were moved,
+    square of what that does to the element is allowed, at least as much as to half of its row's elements (what
+    all share must not be small in one of them by luck), and as many of how far the inputs were moved,
     relative to the element. Nothing is allowed where an answer stops being finite.
     """
     squares = {name: torch.zeros_like(expected[name], dtype=torch.float64) for name in names}
@@ -39,8 +41,13 @@ def leeway_of(
             total += (moved[name].to(torch.float64) - expected[name]).square_()
     if not count:
         return NONE
+    leeway: Leeway = {}
     for name, total in squares.items():
-        total.div_(count).sqrt_()
-        total += expected[name].abs().mul_(math.sqrt(far / count))
-        total.mul_(MARGIN).nan_to_num_(nan=0.0, posinf=0.0)
-    return squares
+        lost = ~total.isfinite()
+        usual = total.div_(count).sqrt_().masked_fill_(lost, 0.0)
+        rows = usual.reshape(-1, row_length(tuple(usual.shape)))
+        least = rows.median(-1, keepdim=True).values
+        usual = torch.maximum(rows, least).reshape(usual.shape)
+        usual += expected[name].abs().mul_(math.sqrt(far / count))
+        leeway[name] = usual.mul_(MARGIN).masked_fill_(lost, 0.0)
+    return leeway

@@ -61,6 +61,7 @@ class Probes:
             self._call(drawer.fresh(workload), renew=True)
         for other in self._others():
             self._call(other)
+        self._bench.tell_lost(workload)
         outputs = self._call(drawer.fresh(workload))
         self._unchanged(outputs)
         return int(median(self._times))

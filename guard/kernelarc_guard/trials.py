@@ -2,6 +2,7 @@
 
 from kernelarc_guard.check_problem import check_problem
 from kernelarc_guard.faults import Refused
+from kernelarc_guard.legality import Kinds
 from kernelarc_guard.problem import Problem, ProblemError
 
 
@@ -13,7 +14,7 @@ class Trials:
         self._place = place
         self._memory_bytes = memory_bytes
         self._given: dict[str, dict[str, int]] = {}
-        self._barred: dict[str, set[tuple[int, str]]] = {}
+        self._kinds: dict[str, Kinds] = {}
         self._known: dict[str, list[str] | ProblemError] = {}
 
     def notes(self, problem: Problem) -> list[str]:
@@ -29,9 +30,9 @@ class Trials:
             raise Refused(f"the problem cannot be graded: {known}")
         return known
 
-    def barred(self, problem: Problem) -> set[tuple[int, str]]:
-        """Return the kinds of values, by workload, that the reference is known not to bear; to add to."""
-        return self._barred.setdefault(problem.digest, set())
+    def kinds(self, problem: Problem) -> Kinds:
+        """Return what is known, and is to be remembered, of the kinds of values it bears."""
+        return self._kinds.setdefault(problem.digest, Kinds())
 
     def given(self, problem: Problem) -> dict[str, int]:
         """Return what is known, and is to be remembered, of how many outputs solutions gave."""
