@@ -116,7 +116,8 @@ def _measure(plan: Experiment, place: Path, python: str) -> None:
     runs = list(runs_of(plan, place))
 
     def tell(name: str, one: Measured) -> None:
-        ratio = one.failed if one.ratio is None else f"{one.ratio.ratio:.3f}x the seed"
+        failed = f"{one.failed}: {one.detail}" if one.detail else one.failed
+        ratio = failed if one.ratio is None else f"{one.ratio.ratio:.3f}x the seed"
         out.print(f"{name}: {ratio}", markup=False)
 
     try:

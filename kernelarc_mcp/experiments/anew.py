@@ -36,6 +36,8 @@ class Measured(Model):
     failed: str
     """The reason, where it did."""
     at: str
+    detail: str = ""
+    """What was seen then, in the guard's words."""
 
 
 _KNOWN: Final = TypeAdapter(dict[str, Measured])
@@ -111,7 +113,7 @@ def measured(request: Compare, result: Result) -> Measured:
     """Return what a comparison of the seed with a record says."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     if result.verdict is not None:
-        return Measured(ratio=None, failed=result.reason or "", at=at)
+        return Measured(ratio=None, failed=result.reason or "", at=at, detail=result.detail)
     weights = request.problem.weights()
     values = [
         pair_value([(block.record, block.candidate) for block in pair.blocks], weights)
