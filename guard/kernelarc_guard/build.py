@@ -63,7 +63,7 @@ class Built:
     seconds: float
     cached: bool
     ahead: Path | None = None
-    """The archive of what was compiled of it before any run (`kernels_ahead.py`)."""
+    """Where the archive is of what was compiled of it before any run, if there is one (`kernels_ahead.py`)."""
 
 
 @dataclass(frozen=True)

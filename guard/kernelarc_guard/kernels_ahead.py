@@ -133,9 +133,10 @@ def compile_ahead(
 
 
 def found_ahead(order: Order, cache_dir: Path) -> tuple[Path | None, list[BuildMessage]]:
-    """Return the archive of what was compiled ahead, and one line to tell; neither where nothing was tried.
+    """Return where the archive of what was compiled ahead is, and one line to tell; neither where none can be.
 
-    Nothing is waited for: what is still being compiled the first run compiles as well.
+    Nothing is waited for: what is still being compiled is there when the first run begins, or is compiled in it
+    as well. There is no line then, and no archive where nothing came of it.
     """
     if not order.sensible:
         return None, []
@@ -143,12 +144,11 @@ def found_ahead(order: Order, cache_dir: Path) -> tuple[Path | None, list[BuildM
     try:
         told = json.loads((entry / _TOLD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None, []
+        return entry / LEFT, []
     used(entry)
     count = int(told["kernels"])
     line = f"Triton: {count} kernel{'' if count == 1 else 's'} compiled before the first run"
     if said := " ".join(plain(str(told["said"])).split())[:_SAID_CHARACTERS]:
         line += f"; the first run compiles what else there is ({said})"
-    left = entry / LEFT
     message = BuildMessage(file=order.solution.entry_file, line=0, severity="info", message=line)
-    return left if count and left.is_file() else None, [message]
+    return entry / LEFT, [message]
