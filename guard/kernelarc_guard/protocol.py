@@ -141,7 +141,7 @@ class BuildMessage(Described):
     file: str
     line: int
     severity: Literal["error", "warning", "info"]
-    """`info`: what a kernel uses of the device."""
+    """`info`: what a kernel uses of the device, and what was compiled ahead."""
     message: str
 
 

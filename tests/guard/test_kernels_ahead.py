@@ -20,7 +20,7 @@ import pytest
 from kernelarc_guard import cores
 from kernelarc_guard.ahead_rooms import Rooms
 from kernelarc_guard.build import Built, Limits, build
-from kernelarc_guard.cache_limit import AHEAD, WORK
+from kernelarc_guard.cache_limit import AHEAD, WORK, prune
 from kernelarc_guard.definition import Definition
 from kernelarc_guard.kernels_ahead import LEFT, Order, compile_ahead, found_ahead
 from kernelarc_guard.preparing import Building, Preparing
@@ -279,16 +279,19 @@ def test_what_is_next_in_line_is_compiled_where_it_is_built_ahead(tmp_path: Path
     )
 
 
-def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
+def test_one_that_does_not_end_is_ended_and_its_room_leaves_no_files(tmp_path: Path) -> None:
     asked = order("import triton\n\ndef run(x, factor, y):\n    while True:\n        pass\n", 64)
     rooms = Rooms()
     try:
         compiled(asked, tmp_path, rooms, Limits(6.0, 8 << 30, SANDBOX))
+        left, told = found_ahead(asked, tmp_path)
+        assert left is not None and not left.exists()
+        assert "it was ended after 6 s" in told[0].message
+        prune(tmp_path, 0, 0, 0.0)
+        assert len(list(tmp_path.glob(f"{WORK}*"))) == 1, "the next room is in use"
     finally:
         rooms.close()
-    left, told = found_ahead(asked, tmp_path)
-    assert left is not None and not left.exists() and "it was ended after 6 s" in told[0].message
-    assert not list(tmp_path.glob(f"{WORK}*")), "a room leaves no files"
+    assert not list(tmp_path.glob(f"{WORK}*"))
 
 
 def test_other_languages_hosts_and_shapes_have_nothing_to_compile() -> None:
