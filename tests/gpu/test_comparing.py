@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from cancelling import FOUND, drawn, one_by_one, product
 from gpu_guard import GpuGuard
 
 from kernelarc_guard import precision, tolerance
 from kernelarc_guard.cuda import comparing
-from kernelarc_guard.tolerance import MODES
+from kernelarc_guard.oracle import Oracle
+from kernelarc_guard.tolerance import MODES, compare
 from kernelarc_guard.workload import Tolerance
 
 pytestmark = pytest.mark.needs_gpu
@@ -64,3 +66,19 @@ def test_what_is_not_finite_is_left_to_the_operators(guard: GpuGuard, value: flo
     got[3, 5] = value
     assert comparing.seen(got, wanted, None, 0.1, 0.1, either=False) is None
     assert comparing.row_sizes(got, wanted, 64) is None
+
+
+@pytest.mark.parametrize(("kind", "seed"), FOUND)
+def test_where_values_cancel_a_plain_sum_has_the_leeway_that_it_has_on_a_cpu(
+    guard: GpuGuard, kind: str, seed: int
+) -> None:
+    problem = product()
+    [workload] = problem.workloads
+    draw = drawn(kind, seed, place="cuda")
+    answer = Oracle(problem, "cuda").answer(workload, draw.inputs)
+    outputs = {"y": one_by_one(*draw.tensors.values())}
+    held = (outputs, answer.expected, workload.tolerance, problem.definition)
+    assert not compare(*held, scales=answer.widen()).ok
+    assert compare(*held, scales=answer.widen(), leeway=answer.leeway()).ok
+    spoilt = ({"y": outputs["y"] * (1 + 2.0**-9)}, *held[1:])
+    assert not compare(*spoilt, scales=answer.widen(), leeway=answer.leeway()).ok

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from cancelling import FOUND, K, N, drawn, one_by_one, product
 from cases import make_problem
 
 from kernelarc_guard.backend import CpuBackend
 from kernelarc_guard.bench import Bench
-from kernelarc_guard.distributions import changed
-from kernelarc_guard.draws import Draw
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.oracle import Oracle
 from kernelarc_guard.problem import Problem
@@ -17,56 +16,16 @@ from kernelarc_guard.protocol import Schedule
 
 Tensor = torch.Tensor
 Kernel = Callable[[Tensor, Tensor, Tensor], Tensor]
-M, K, N = 8, 64, 8
-# In halves and without a library, so that it rounds alike on every machine.
-_HALVES = """    terms = x[:, :, None] * weight[None]
-    while terms.shape[1] > 1:
-        half = terms.shape[1] // 2
-        terms = terms[:, :half] + terms[:, half:]
-    return terms[:, 0] + residual
-"""
-# Found among 14,000 seeds of each kind: the reference is within a fifth of the tolerance.
-FOUND = [("spiked", 8419), ("scaled", 8109), ("scaled", 9630), ("scaled", 10312)]
 
 
 def _bench(mode: str = "strict") -> tuple[Bench, list[str]]:
-    f32 = "float32"
-    problem = make_problem(
-        "plus_product",
-        {"x": (["m", "k"], f32), "weight": (["k", "n"], f32), "residual": (["m", "n"], f32)},
-        ["m", "n"],
-        _HALVES,
-        [{"m": M, "k": K, "n": N}],
-        tolerance=(1e-5, 1e-4),
-    )
-    problem["definition"]["kernelarc"]["tolerance"] = mode
-    checked = Problem.model_validate(problem)
+    checked = product(mode)
     backend, said = CpuBackend(), list[str]()
     drawer = backend.drawer(checked, 0)
     bench = Bench(
         checked, Schedule(), Oracle(checked, backend.place), drawer, said.append, backend=backend
     )
     return bench, said
-
-
-def _draw(kind: str, seed: int, *, other: bool = True) -> Draw:
-    generator = torch.Generator().manual_seed(seed)
-
-    def values(rows: int, columns: int) -> Tensor:
-        whole = torch.randint(-(2**22), 2**22, (rows, columns), generator=generator)
-        return whole.float() / 2**21
-
-    x, weight, residual = values(M, K), values(K, N) / 8, values(M, N)
-    inputs = {"x": x, "weight": weight, "residual": residual}
-    inputs = {name: changed(one, kind, generator) for name, one in inputs.items()}
-    return Draw(dict(inputs), f"{kind} values", other=other)
-
-
-def _one_by_one(x: Tensor, weight: Tensor, residual: Tensor) -> Tensor:
-    total = residual.clone()
-    for k in range(K):
-        total = total + x[:, k : k + 1] * weight[k : k + 1]
-    return total
 
 
 def _tf32(one: Tensor) -> Tensor:
@@ -108,9 +67,9 @@ def test_a_plain_sum_passes_where_values_of_another_kind_cancel(
     kind: str, seed: int, mode: str
 ) -> None:
     bench, said = _bench(mode)
-    draw = _draw(kind, seed)
+    draw = drawn(kind, seed)
     assert mode == "flashinfer" or bench.legal(0, draw)
-    bench.check(0, {"y": _one_by_one(*draw.tensors.values())}, draw)
+    bench.check(0, {"y": one_by_one(*draw.tensors.values())}, draw)
     if mode == "strict":
         assert [one[:20] for one in said] == ["float32_at_its_end: "]
 
@@ -120,9 +79,9 @@ def test_the_same_values_drawn_by_the_workload_itself_are_held_to_its_tolerance(
     kind: str, seed: int
 ) -> None:
     bench, said = _bench()
-    draw = _draw(kind, seed, other=False)
+    draw = drawn(kind, seed, other=False)
     with pytest.raises(SolutionFault, match="off by"):
-        bench.check(0, {"y": _one_by_one(*draw.tensors.values())}, draw)
+        bench.check(0, {"y": one_by_one(*draw.tensors.values())}, draw)
     assert said == []
 
 
@@ -130,7 +89,7 @@ def test_the_same_values_drawn_by_the_workload_itself_are_held_to_its_tolerance(
 @pytest.mark.parametrize("kernel", WRONG)
 def test_what_is_wrong_is_wrong_on_those_values_too(kernel: str, kind: str, seed: int) -> None:
     bench, _ = _bench()
-    draw = _draw(kind, seed)
+    draw = drawn(kind, seed)
     with pytest.raises(SolutionFault) as fault:
         bench.check(0, {"y": WRONG[kernel](*draw.tensors.values())}, draw)
     assert fault.value.reason == "wrong_result"
@@ -138,7 +97,7 @@ def test_what_is_wrong_is_wrong_on_those_values_too(kernel: str, kind: str, seed
 
 def test_only_elements_that_cancel_may_be_off_by_more_than_the_tolerance() -> None:
     bench, _ = _bench()
-    draw = _draw(*FOUND[0])
+    draw = drawn(*FOUND[0])
     answer = bench.answer(0, draw)
     exact, leeway = answer.expected["y"], answer.leeway()["y"]
     allowed = 1e-5 + 1e-4 * exact.abs()
