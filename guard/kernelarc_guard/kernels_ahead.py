@@ -47,8 +47,14 @@ class Order:
     @property
     def sensible(self) -> bool:
         """Say whether there can be anything to compile."""
-        triton = "triton" in self.solution.spec.languages and not self.solution.is_native
-        return triton and bool(self.properties) and bool(self.workloads)
+        solution = self.solution
+        # Many a Triton kernel is handed in as plain Python.
+        triton = "triton" in solution.spec.languages or any(
+            "triton" in source.content for source in solution.sources
+        )
+        return (
+            triton and not solution.is_native and bool(self.properties) and bool(self.workloads)
+        )
 
     @property
     def calls(self) -> list[list[dict[str, Any]]]:

@@ -298,7 +298,8 @@ def test_other_languages_hosts_and_shapes_have_nothing_to_compile() -> None:
     asked = order(SCALED, 64)
     assert asked.sensible
     assert found_ahead(asked, Path("nowhere")) == (Path("nowhere", AHEAD, asked.key, LEFT), [])
-    assert not order(SCALED, 64, language="pytorch").sensible
+    assert order(SCALED, 64, language="python").sensible
+    assert not order("def run(x, factor):\n    return x\n", 64, language="pytorch").sensible
     assert not order(SCALED).sensible
     assert asked.key != order(SCALED, 65).key
     nowhere: Any = Order(asked.solution, asked.digest, {}, asked.definition, asked.workloads)

@@ -35,13 +35,13 @@ from kernelarc_guard.protocol import Schedule
 from kernelarc_guard.rule import Rulers
 from kernelarc_guard.sandbox import Sandbox
 from kernelarc_guard.solution import Solution
+from kernelarc_guard.surroundings import PASSED_ON
 from kernelarc_guard.warming import WARMED_FOR
 
 if TYPE_CHECKING:
     from kernelarc_guard.bench import Bench, Contestant
 
 _SHARED_NODES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
-_PASSED_ON: Final = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
 _CALLS: Final = 40
 """Timed calls of an arm in a block, over all workloads: more of them resolve no more, as what two
 processes differ by stays."""
@@ -110,7 +110,7 @@ class CudaBackend:
     @property
     def environment(self) -> dict[str, str]:
         """Return an environment in which this is the only device."""
-        told = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        told = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         warmed = self.architecture.rstrip("a")
         return told | {"CUDA_VISIBLE_DEVICES": self._uuid, WARMED_FOR: warmed}
 
