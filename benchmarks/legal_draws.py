@@ -74,11 +74,10 @@ FUSED = "fused"
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, one workload of it, and how to compute it in some way."""
+    """A problem of one workload, and how to compute it in some way."""
 
     problem: Problem
     body: Body
-    workload: int = 0
     more: tuple[str, ...] = ()
     """Ways of its own, which its body knows by name."""
 
@@ -130,7 +129,8 @@ def gated(way: Way, gate_up: Tensor) -> dict[str, Tensor]:
 def cases() -> Iterator[Case]:
     """Yield what is tried, as small as it can be."""
     for m, k, n in ((24, 64, 32), (8, 256, 24)):
-        yield Case(multiplied(m, k, n), product, more=(FUSED,))
+        folder = Path(__file__).parent / "problems" / "small_matmul"
+        yield Case(resized(folder, m=m, k=k, n=n), product, (FUSED,))
     for n in (64, 1024):
         for name, body, out in (
             ("sum", "x.sum(-1)", ["r"]),
@@ -145,15 +145,13 @@ def cases() -> Iterator[Case]:
         unit = "x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * z"
         norm = small(f"rmsnorm {n}", unit, ["r", "n"], n, "x z")
         yield Case(tight(norm), plain(BODIES["rmsnorm"]))
-    for name, narrow, more in (
-        ("gemm_bf16", narrow_product, ()),
-        ("attn_out_proj_residual", projection, (FUSED,)),
-        ("fused_add_rmsnorm", added_norm, (FUSED,)),
-        ("swiglu", gated, (FUSED,)),
-    ):
-        problem = read_problem(ROOT / "kernels" / name)
-        sizes = [Drawer(problem, 0).elements(w) for w in range(len(problem.workloads))]
-        yield Case(problem, narrow, sizes.index(min(sizes)), more)
+    kernels = ROOT / "kernels"
+    gemm = resized(kernels / "gemm_bf16", m=8, k=64, n=32)
+    yield Case(gemm, narrow_product)
+    projected = resized(kernels / "attn_out_proj_residual", batch_size=1, seq_len=4, hidden_size=64)
+    yield Case(projected, projection, (FUSED,))
+    yield Case(resized(kernels / "fused_add_rmsnorm", rows=4, hidden=64), added_norm, (FUSED,))
+    yield Case(resized(kernels / "swiglu", tokens=4, intermediate=64), gated, (FUSED,))
 
 
 def tight(problem: Problem) -> Problem:
@@ -164,12 +162,12 @@ def tight(problem: Problem) -> Problem:
     return problem.model_copy(update={"workloads": [tolerated]})
 
 
-def multiplied(m: int, k: int, n: int) -> Problem:
-    """Return the product with a residual of `benchmarks/problems/small_matmul` in another size."""
-    problem = read_problem(Path(__file__).parent / "problems" / "small_matmul")
-    [workload] = problem.workloads
-    sized = workload.model_copy(update={"axes": {"m": m, "k": k, "n": n}})
-    named = problem.definition.model_copy(update={"name": f"matmul {m}x{k}x{n}"})
+def resized(folder: Path, **axes: int) -> Problem:
+    """Return a problem with its first workload alone, in another size."""
+    problem = read_problem(folder)
+    sized = problem.workloads[0].model_copy(update={"axes": axes})
+    size = "x".join(map(str, axes.values()))
+    named = problem.definition.model_copy(update={"name": f"{problem.definition.name} {size}"})
     return problem.model_copy(update={"workloads": [sized], "definition": named})
 
 
@@ -222,7 +220,7 @@ class Look:
 
     def draws(self, seed: int) -> Iterator[tuple[str, Draw]]:
         """Yield a draw of each kind."""
-        drawer, workload = self.bench.drawer, self.case.workload
+        drawer, workload = self.bench.drawer, 0
         kinds = drawer.variety.kinds(workload)
         for kind in kinds:
             with numbered(seed):
@@ -235,7 +233,7 @@ class Look:
 
     def look(self, seed: int) -> None:
         """Judge all honest ways on draws of one seed."""
-        bench, workload = self.bench, self.case.workload
+        bench, workload = self.bench, 0
         for kind, draw in self.draws(seed):
             seen = self.seen.setdefault(kind, Seen())
             seen.draws += 1
@@ -260,8 +258,8 @@ class Look:
 
     def share(self, outputs: dict[str, Tensor], draw: Draw) -> float:
         """Return the largest error over what is allowed with leeway."""
-        answer = self.bench.answer(self.case.workload, draw)
-        tolerance = self.case.problem.workloads[self.case.workload].tolerance
+        answer = self.bench.answer(0, draw)
+        tolerance = self.case.problem.workloads[0].tolerance
         leeway, scales = answer.leeway(), answer.widen()
         most = 0.0
         for name, one in outputs.items():

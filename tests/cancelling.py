@@ -22,7 +22,7 @@ FOUND = [("spiked", 8419), ("scaled", 8109), ("scaled", 9630), ("scaled", 10312)
 """Kinds and seeds, found among 14,000 of each: the reference is within a fifth of the tolerance."""
 
 
-def product(mode: str = "strict") -> Problem:
+def product(mode: str = "strict", tolerance: tuple[float, float] = (1e-5, 1e-4)) -> Problem:
     """Return the problem in a tolerance mode."""
     f32 = "float32"
     problem: dict[str, Any] = make_problem(
@@ -31,7 +31,7 @@ def product(mode: str = "strict") -> Problem:
         ["m", "n"],
         _HALVES,
         [{"m": M, "k": K, "n": N}],
-        tolerance=(1e-5, 1e-4),
+        tolerance=tolerance,
     )
     problem["definition"]["kernelarc"]["tolerance"] = mode
     return Problem.model_validate(problem)
