@@ -22,7 +22,7 @@ from benchmarks.gpu_bank import Unit
 from kernelarc_guard.protocol import BlockTimes, Lease, PairTimes, Result
 
 Row = dict[str, Any]
-CAMPAIGN = Path(__file__).parents[2] / "docs" / "measurements" / "h200_campaign.tar.gz"
+CAMPAIGN = Path(__file__).parents[2] / "docs" / "measurements" / "h200_campaign_third.tar.gz"
 
 
 def run(devices: int, ends: list[float], held: float = 0.9, cost: float = 4.0) -> Row:
