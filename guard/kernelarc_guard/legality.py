@@ -5,18 +5,17 @@ quarter of what the rounding of the outputs to their own type leaves. That round
 16-bit outputs it alone can be more than a quarter of a usual tolerance.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 import torch
 
-from kernelarc_guard.definition import Definition
 from kernelarc_guard.dtypes import all_finite
 from kernelarc_guard.forms import FormError
 from kernelarc_guard.oracle import Answer, Oracle
 from kernelarc_guard.precision import has_scale
-from kernelarc_guard.tolerance import compare, mode_of
+from kernelarc_guard.tolerance import compare
 from kernelarc_guard.workload import Tolerance
 
 _SHARE: Final = 0.25
@@ -55,30 +54,38 @@ def is_legal(oracle: Oracle, answer: Answer, tolerance: Tolerance) -> bool:
     finite = all(all_finite(one) for one in answer.declared.values())
     if not finite and not oracle.definition.kernelarc.nonfinite_outputs:
         return False
-    share = {name: getattr(tolerance, name) * _SHARE for name in ("max_atol", "max_rtol")}
-    narrowed = tolerance.model_copy(update=share)
     try:
         declared = answer.formed(answer.declared)
     except FormError:
         return False
     definition = oracle.compared(answer.expected)
-    room = {} if oracle.form else _rounding_aside(answer, tolerance, definition)
-    return compare(
-        declared, answer.expected, narrowed, definition, refuse_zeros=False, leeway=room
-    ).ok
+
+    def near(names: Iterable[str], within: Tolerance) -> bool:
+        one, other = (
+            {name: side[name] if name in names else side[name].new_empty(0) for name in declared}
+            for side in (declared, answer.expected)
+        )
+        return compare(one, other, within, definition, refuse_zeros=False).ok
+
+    if oracle.form is not None:
+        return near(declared, _share(tolerance, 0.0))
+    return all(
+        near([name], _share(tolerance, _rounding(one.dtype))) for name, one in declared.items()
+    )
 
 
-def _rounding_aside(
-    answer: Answer, tolerance: Tolerance, definition: Definition
-) -> Mapping[str, torch.Tensor]:
-    """Return what the reference may be off in each element of 16 bits and fewer: see above."""
-    mode = mode_of(definition)
-    room: dict[str, torch.Tensor] = {}
-    for name, one in answer.declared.items():
-        if not has_scale(one.dtype) or one.itemsize > _NARROW or not one.numel():
-            continue
-        size = answer.expected[name].to(torch.float64).abs()
-        rounding = size * (torch.finfo(one.dtype).eps / 2)
-        allowed = mode.bound(size, tolerance)
-        room[name] = allowed * _SHARE + torch.minimum(rounding, allowed) * (1 - _SHARE)
-    return room
+def _rounding(dtype: torch.dtype) -> float:
+    """Return how much of a value its own rounding may be, for outputs of 16 bits and fewer."""
+    narrow = has_scale(dtype) and dtype.itemsize <= _NARROW
+    return torch.finfo(dtype).eps / 2 if narrow else 0.0
+
+
+def _share(tolerance: Tolerance, rounding: float) -> Tolerance:
+    """Return what the reference may be off: the rounding, and its share of what that leaves."""
+    rounding = min(rounding, tolerance.max_rtol)
+    return tolerance.model_copy(
+        update={
+            "max_atol": tolerance.max_atol * _SHARE,
+            "max_rtol": rounding + (tolerance.max_rtol - rounding) * _SHARE,
+        }
+    )
