@@ -134,10 +134,9 @@ class Room:
             return f"it was ended after {self.limits.seconds:g} s"
         lines = answer["output"].strip().splitlines() or [""]
         try:
-            said = json.loads(lines[-1])["said"]
-        except (ValueError, TypeError, KeyError):
+            return "; ".join(map(str, json.loads(lines[-1])["said"]))
+        except (ValueError, TypeError, KeyError, RecursionError):  # a solution may have written it
             return f"ended with code {answer['returncode']}: {lines[-1]}"
-        return "; ".join(map(str, said)) if isinstance(said, list) else ""
 
     def _files(self) -> dict[str, str]:
         """Return the files of its Triton cache by their names below it.

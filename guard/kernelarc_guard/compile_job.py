@@ -80,9 +80,8 @@ def run_job(job: dict[str, Any], parent_fd: int, begun: bool = False) -> dict[st
         together = _Together(**job["together"]) if job.get("together") else None
         finished = False
         try:
-            if clock.held:
-                _hold(clock, compiler, pidfd, parent_fd, begun)
-            finished = not clock.held and _follow(kept, pidfd, parent_fd, clock, together)
+            there = not clock.held or _hold(clock, compiler, pidfd, parent_fd, begun)
+            finished = there and _follow(kept, pidfd, parent_fd, clock, together)
         finally:
             # Also after a regular end: nothing that it started may stay behind.
             with suppress(ProcessLookupError):
@@ -153,16 +152,19 @@ class _Together:
 
 def _hold(
     clock: _Clock, command: subprocess.Popen[bytes], pidfd: int, parent_fd: int, begun: bool
-) -> None:
-    """Wait until the parent lets a held command go; without that where it ends first, or the parent."""
+) -> bool:
+    """Wait until the parent lets a held command go, or it ends by itself; False where the parent is gone."""
     ready = [] if begun else select.select([pidfd, parent_fd], [], [])[0]
-    if begun or (pidfd not in ready and os.read(parent_fd, _CHUNK)):
-        assert command.stdin is not None
-        clock.begin()
-        # It may have ended just now.
-        with suppress(BrokenPipeError):
-            command.stdin.write(b"\n")
-            command.stdin.flush()
+    if pidfd in ready:
+        return True
+    if not begun and not os.read(parent_fd, _CHUNK):
+        return False
+    assert command.stdin is not None
+    clock.begin()
+    # It may have ended just now; nothing may be left over that closing the pipe would write.
+    with suppress(BrokenPipeError):
+        os.write(command.stdin.fileno(), b"\n")
+    return True
 
 
 def _follow(
@@ -187,7 +189,8 @@ def _limit(job: dict[str, Any]) -> None:
     cpu, memory, size = int(job["seconds"]) + 2, job["memory_bytes"], job["file_bytes"]
     if job["cores"]:
         os.sched_setaffinity(0, job["cores"])
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+    if not job.get("held"):  # it would count what one does before its time begins
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

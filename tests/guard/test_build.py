@@ -430,6 +430,38 @@ def test_a_child_that_holds_the_output_does_not_hold_up_the_job(tmp_path: Path) 
     assert ended(int(answer["output"]))
 
 
+def test_the_time_of_a_held_job_begins_when_it_is_let_go(tmp_path: Path) -> None:
+    up = tmp_path / "up"
+    os.mkfifo(up)
+    command = ["sh", "-c", "echo > up; exec sleep 1000"]
+    with supervise(job(command, tmp_path, held=True, seconds=0.5)) as supervisor:
+        up.read_text()  # blocks until the command runs
+        begun = time.monotonic()
+        answer = let_go(supervisor)
+    assert answer["returncode"] is None
+    assert time.monotonic() - begun >= 0.5
+
+
+def test_a_held_job_runs_once_it_is_let_go(tmp_path: Path) -> None:
+    with supervise(job(["sh", "-c", "read line; echo went"], tmp_path, held=True)) as supervisor:
+        answer = let_go(supervisor)
+    assert (answer["returncode"], answer["output"]) == (0, "went\n")
+
+
+def test_a_held_job_that_ends_before_it_is_let_go_tells_how(tmp_path: Path) -> None:
+    answer = answer_of(job(["sh", "-c", "echo no; exit 3"], tmp_path, held=True))
+    assert (answer["returncode"], answer["output"]) == (3, "no\n")
+
+
+def let_go(supervisor: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Let a held job begin and return its answer."""
+    assert supervisor.stdout is not None and supervisor.stdin is not None
+    os.write(supervisor.stdin.fileno(), b"\n")
+    answer: dict[str, Any] = json.loads(supervisor.stdout.readline())
+    supervisor.stdin.close()
+    return answer
+
+
 def test_a_job_ends_when_its_parent_does(tmp_path: Path) -> None:
     told = tmp_path / "told"
     os.mkfifo(told)
