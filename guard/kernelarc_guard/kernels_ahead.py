@@ -47,14 +47,7 @@ class Order:
     @property
     def sensible(self) -> bool:
         """Say whether there can be anything to compile."""
-        solution = self.solution
-        # Many a Triton kernel is handed in as plain Python.
-        triton = "triton" in solution.spec.languages or any(
-            "triton" in source.content for source in solution.sources
-        )
-        return (
-            triton and not solution.is_native and bool(self.properties) and bool(self.workloads)
-        )
+        return self.solution.may_use_triton and bool(self.properties) and bool(self.workloads)
 
     @property
     def calls(self) -> list[list[dict[str, Any]]]:

@@ -183,6 +183,13 @@ class Solution(Model):
         return self.spec.languages[0] in NATIVE_LANGUAGES
 
     @property
+    def may_use_triton(self) -> bool:
+        """Say whether Triton may compile kernels of it when it runs: many are handed in as plain Python."""
+        return not self.is_native and (
+            "triton" in self.spec.languages or any("triton" in one.content for one in self.sources)
+        )
+
+    @property
     def binding(self) -> Binding | None:
         """Return the binding of native code with its default filled in; None for Python."""
         return (self.spec.binding or "tvm-ffi") if self.is_native else None

@@ -91,8 +91,8 @@ class Builds:
             return
         building = self._session.building()
         # What is no binary only a guard on the device's own host uses (Triton's kernels).
-        slots = building is not None and request.candidate.is_native
-        if slots and building is not None and self._session.has_slots(building):
+        native = request.candidate.is_native
+        if native and building is not None and self._session.has_slots(building):
             if len(self._under_way) < MOST_AT_ONCE:
                 order = BuildOrder(request=request, architecture=building.architecture)
                 known = self._under_way[digest] = _UnderWay(building)

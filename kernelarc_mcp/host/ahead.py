@@ -80,7 +80,7 @@ class Ahead:
         requests = self._campaign.requests(self._cache)
         due = []
         for ticket, solution in fresh:
-            if solution.is_native or "triton" in solution.spec.languages:
+            if solution.is_native or solution.may_use_triton:
                 due.append(requests.prepare(ticket, solution))
             else:
                 self._sent.add(ticket)  # it is built by being written down

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -17,6 +18,7 @@ import signal, sys
 signal.alarm(60)
 sys.path[:0] = {paths!r}
 from pathlib import Path
+from typing import Any
 from scripted_guard import REQUEST, answer, say
 from kernelarc_guard.prepare import prepare_in
 lines, waits = sys.stdin.buffer, True
@@ -48,17 +50,24 @@ def guard(folder: Path, tmp_path: Path) -> str:
     return str(script)
 
 
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        {"source": _NATIVE, "filename": "kernel.cpp", "binding": "dlpack"},
+        {"source": f"import triton\n{planned(3, 'wrong')}"},
+    ],
+)
 def test_what_is_next_in_line_is_sent_to_a_busy_guard_and_nothing_is_written(
-    folder: Path, tmp_path: Path, guard: str
+    folder: Path, tmp_path: Path, guard: str, kernel: dict[str, Any]
 ) -> None:
     with opened(folder) as host:
         host.submit("ada", source=planned(1, "wrong"))
         host.submit("bob", source=planned(2, "wrong"))
-        third = host.submit("ada", source=_NATIVE, filename="kernel.cpp", binding="dlpack")
+        third = host.submit("ada", **kernel)
         judge_all(folder, guard)
         lines = (tmp_path / "ahead.jsonl").read_bytes().splitlines()
         sent = [Prepare.model_validate_json(line) for line in lines]
-        # Python is only written down: that costs nothing worth doing ahead.
+        # Other Python is only written down: that costs nothing worth doing ahead.
         assert [one.id for one in sent] == [third.ticket]
         kinds = [row.kind for row in host.campaign.journal.ledger.rows_after(0)]
         assert kinds.count("judging") == kinds.count("settled") == 3
