@@ -132,23 +132,17 @@ def _parts(ordered: Sequence[Activity]) -> list[Part]:
     parts: list[Part] = []
     streams: dict[int, int] = {}
     begin = ordered[0].begin if ordered else 0
-    until, before = begin, ""
+    until = begin
+    before: tuple[object, ...] = ()
     for one in ordered:
         stream = streams.setdefault(one.stream, len(streams))
         took, gap = _us(one.end - one.begin), _us(max(0, one.begin - until))
         until = max(until, one.end)
-        if (
-            parts
-            and one.name == before
-            and (parts[-1].stream, parts[-1].grid)
-            == (
-                stream,
-                one.grid,
-            )
-        ):
+        same = one.name, stream, one.grid
+        if same == before:
             parts[-1] = _joined(parts[-1], 1, took)
             continue
-        before = one.name
+        before = same
         parts.append(
             Part(
                 name=bare_name(one.name),

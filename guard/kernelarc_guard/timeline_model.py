@@ -118,7 +118,7 @@ class Timeline(Model):
     host_us: float | None = None
     """What that call took until it returned, while CUPTI recorded."""
     parts: list[Part] = []
-    """In order of their beginning."""
+    """In order of their beginning; where there are very many, the names that take longest."""
     left_out: int = Field(default=0, ge=0)
     """Activities that were recorded and are in no number here."""
     said: str

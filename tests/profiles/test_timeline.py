@@ -82,8 +82,7 @@ TWO_STREAMS = [kernel("left", 0, 10_000, 1, 7), kernel("right", 1_000, 9_000, 2,
 
 def test_a_timeline_has_offsets_gaps_busy_time_and_the_launch_by_correlation() -> None:
     behind = [kernel("a", 0, 2_000, 1), kernel("b", 2_500, 4_000, 2), kernel("b", 6_500, 1_500, 3)]
-    plain = [one.model_copy(update={"begin": one.begin, "end": one.end}) for one in behind]
-    plain[2] = kernel("b", 60_000, 1_500, 3)
+    plain = [*behind[:2], kernel("b", 60_000, 1_500, 3)]
     made = timeline_of(recorded(plain), recorded(behind, behind=True))
     assert made.queued
     assert (made.span_us, made.busy_us, made.largest_gap_us) == (8.0, 7.5, 0.5)
