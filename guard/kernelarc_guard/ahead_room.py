@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from kernelarc_guard import compile_job
 from kernelarc_guard.build import Built, Limits
+from kernelarc_guard.cgroups import Cgroups
 from kernelarc_guard.confinement import SEEN
 from kernelarc_guard.scratch import KEPT_BYTES, KEPT_FILES, PLACE, ROOT, files_below, remove
 from kernelarc_guard.supervised import Supervisor
@@ -32,6 +33,7 @@ _JOB: Final = "job.json"
 _SOURCES: Final = "src"
 _TASKS: Final = 256
 _BYTES: Final = 2 * KEPT_BYTES
+_ENTRIES: Final = 2 * KEPT_FILES
 _OUTPUT_BYTES: Final = 64 << 10
 _UNLIMITED: Final = -1
 """Address space is no measure where CUDA's libraries are mapped; what is resident is counted."""
@@ -89,6 +91,7 @@ class Room:
                 "memory_bytes": limits.memory_bytes,
                 "folder": self._inside,
                 "folder_bytes": _BYTES,
+                "folder_entries": _ENTRIES,
             },
         }
 
@@ -101,8 +104,13 @@ class Room:
         root = f"{_GIVEN}/{_SOURCES}"
         whole = job | {"entry": f"{root}/{built.entry.relative_to(built.root)}", "root": root}
         (self._given / _JOB).write_text(json.dumps(whole), encoding="utf-8")
-        self._supervisor.go()
-        return self._said(self._supervisor.answer())
+        groups = Cgroups(_TASKS, self.limits.memory_bytes)
+        try:
+            self._supervisor.hold_in(groups)
+            self._supervisor.go()
+            return self._said(self._supervisor.answer())
+        finally:
+            groups.remove()
 
     def close(self) -> None:
         """End it with all that is in it, and remove its files."""
@@ -146,7 +154,7 @@ class Room:
         root = self._out / PLACE
         for part in Path(_TRITON).parts:
             root /= part
-            if not root.is_dir() or root.is_symlink():
+            if not os.path.isdir(root) or os.path.islink(root):
                 return {}
         found = {}
         for path, _ in files_below(root) or []:

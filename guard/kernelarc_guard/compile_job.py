@@ -23,6 +23,7 @@ from typing import Any
 from kernelarc_guard import landlock, seccomp
 from kernelarc_guard.census import Census
 from kernelarc_guard.confinement import DEVICES, Confinement, drop_capabilities
+from kernelarc_guard.limits import prefer_for_killing
 from kernelarc_guard.scratch import Scratch
 
 _CHUNK = 1 << 16
@@ -30,6 +31,8 @@ _FIRST = 1
 """The process id of a sandbox's first process."""
 _MOST_IN_A_PIPE = 1 << 20
 _LOOK_SECONDS = 0.25
+_LEAST_SHARE = 10
+MEMORY = "/proc/meminfo"
 
 
 class _Clock:
@@ -128,11 +131,14 @@ class _Output:
 class _Together:
     """What all processes of a job may have together, where no control group holds them: counted."""
 
-    def __init__(self, tasks: int, memory_bytes: int, folder: str, folder_bytes: int) -> None:
+    def __init__(
+        self, tasks: int, memory_bytes: int, folder: str, folder_bytes: int, folder_entries: int
+    ) -> None:
         self.passed = ""
         """Which limit was passed, for people."""
         self._tasks, self._memory = tasks, memory_bytes
-        self._folder, self._bytes = Scratch(Path(folder)), folder_bytes
+        self._folder = Scratch(Path(folder))
+        self._bytes, self._entries = folder_bytes, folder_entries
         self._census = Census(os.getpid() == _FIRST)
         self._looked = time.monotonic()
 
@@ -140,14 +146,28 @@ class _Together:
         """Look, if the last look is a while ago, and say whether no limit was passed."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return True
-        if len(self._census.pids()) > self._tasks:
-            self.passed = f"more than {self._tasks} processes"
+        if self._census.tasks() > self._tasks:
+            self.passed = f"more than {self._tasks} processes and threads"
         elif self._census.resident_bytes() > self._memory:
             self.passed = f"more than {self._memory} bytes of memory"
-        elif self._folder.bytes_used() > self._bytes:
-            self.passed = f"more than {self._bytes} bytes of files, or files that cannot be counted"
+        elif little_memory_left():
+            # Shared memory that nobody maps is in no process's count.
+            self.passed = "what leaves this machine less than a tenth of its memory"
+        elif self._folder.bytes_used(self._entries) > self._bytes:
+            self.passed = (
+                f"more than {self._bytes} bytes of files, more than {self._entries} of "
+                "them, or files that cannot be counted"
+            )
         self._looked = time.monotonic()
         return not self.passed
+
+
+def little_memory_left() -> bool:
+    """Say whether the machine has hardly any memory that could be given to somebody."""
+    with open(MEMORY, encoding="ascii") as lines:
+        told = dict(line.split(":", 1) for line in lines)
+    left, whole = (int(told[name].split()[0]) for name in ("MemAvailable", "MemTotal"))
+    return left * _LEAST_SHARE < whole
 
 
 def _hold(
@@ -194,6 +214,9 @@ def _limit(job: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if job.get("together"):
+        # Memory that it holds is not all in its size, by which the kernel chooses whom to end.
+        prefer_for_killing()
     drop_capabilities()
     confinement = Confinement.from_json(job["confinement"])
     landlock.no_new_privileges()

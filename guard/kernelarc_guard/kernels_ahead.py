@@ -21,6 +21,7 @@ from kernelarc_guard.cache_limit import AHEAD, LOCKS, prune_sometimes, used
 from kernelarc_guard.definition import Definition, TensorSpec
 from kernelarc_guard.entries import new_entry
 from kernelarc_guard.faults import plain
+from kernelarc_guard.profile_model import printable
 from kernelarc_guard.protocol import BuildMessage
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.workload import Workload
@@ -147,7 +148,7 @@ def found_ahead(order: Order, cache_dir: Path) -> tuple[Path | None, list[BuildM
     used(entry)
     count = int(told["kernels"])
     line = f"Triton: {count} kernel{'' if count == 1 else 's'} compiled before the first run"
-    if said := " ".join(plain(str(told["said"])).split())[:_SAID_CHARACTERS]:
+    if said := printable(plain(str(told["said"])), _SAID_CHARACTERS):
         line += f"; the first run compiles what else there is ({said})"
     message = BuildMessage(file=order.solution.entry_file, line=0, severity="info", message=line)
     return entry / LEFT, [message]

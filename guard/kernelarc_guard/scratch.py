@@ -9,12 +9,16 @@ import secrets
 import shutil
 import stat
 import tarfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 KEPT_BYTES: Final = 64 << 20
 KEPT_FILES: Final = 4096
+MOST_ENTRIES: Final = 1 << 17
+"""Files and folders below a root that are looked at to know what they take."""
+_BEYOND: Final = 1 << 62
 DEEPEST: Final = 64
 """A larger or deeper folder is not set aside: later runners then start with an empty one."""
 PLACE: Final = "here"
@@ -117,13 +121,21 @@ class Scratch:
                 with suppress(FileNotFoundError):  # without landlock it may have removed it
                     os.rename(folder, self._at[name])
 
-    def bytes_used(self) -> int:
+    def bytes_used(self, most_entries: int = MOST_ENTRIES) -> int:
         """Return what all files take, for file systems that have no limit of their own.
 
-        Folders that cannot be looked at, or nest too deeply, count as more than any limit.
+        Folders that cannot be looked at, or nest too deeply, and more than `most_entries` files and
+        folders count as more than any limit: each takes room too, and time to look at and to remove.
         """
-        files = files_below(self.root)
-        return 1 << 62 if files is None else sum(size for _, size in files)
+        total = 0
+        try:
+            for count, (_, size) in enumerate(_below(self.root)):
+                if count >= most_entries:
+                    return _BEYOND
+                total += size or 0
+        except OSError:
+            return _BEYOND
+        return total
 
 
 def remove(path: Path) -> None:
@@ -144,7 +156,7 @@ def remove(path: Path) -> None:
 
 
 def _emptied(folder: Path) -> list[str]:
-    """Remove the files of a folder and return the names of the folders in it."""
+    """Remove the files and empty folders of a folder and return the names of the other folders in it."""
     below = []
     with suppress(OSError):
         os.chmod(folder, 0o700)
@@ -152,11 +164,20 @@ def _emptied(folder: Path) -> list[str]:
             for entry in entries:
                 with suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
-                        below.append(entry.name)
-                        os.chmod(entry.path, 0o700)  # or it could not be moved
+                        if not _was_empty(entry.path):
+                            below.append(entry.name)
+                            os.chmod(entry.path, 0o700)  # or it could not be moved
                     else:
                         os.unlink(entry.path)
     return below
+
+
+def _was_empty(folder: str) -> bool:
+    """Remove a folder where nothing is in it, which is far quicker than to move it first."""
+    with suppress(OSError):
+        os.rmdir(folder)
+        return True
+    return False
 
 
 def files_below(root: Path) -> list[tuple[str, int]] | None:
@@ -164,29 +185,31 @@ def files_below(root: Path) -> list[tuple[str, int]] | None:
 
     Or where one may not be looked into: what lies there cannot be counted.
     """
-    found, pending = [], [(str(root), 0)]
+    try:
+        return [(path, size) for path, size in _below(root) if size is not None]
+    except OSError:
+        return None
+
+
+def _below(root: Path) -> Iterator[tuple[str, int | None]]:
+    """Yield every file below `root` with its size and every folder without; what is gone is not there.
+
+    Raises OSError where folders nest too deeply, or one may not be looked into.
+    """
+    pending = [(str(root), 0)]
     while pending:
         folder, depth = pending.pop()
         if depth > DEEPEST:
-            return None
-        try:
-            found += _listed(folder, depth, pending)
-        except OSError:
-            return None
-    return found
-
-
-def _listed(folder: str, depth: int, pending: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return the files of a folder and add the folders in it to `pending`; what is gone is not there."""
-    found: list[tuple[str, int]] = []
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(FileNotFoundError):
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append((entry.path, depth + 1))
-                else:
-                    found.append((entry.path, entry.stat(follow_symlinks=False).st_size))
-    return found
+            raise OSError(f"{folder}: more than {DEEPEST} folders deep")
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+            for entry in entries:
+                size = None
+                with suppress(FileNotFoundError):
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append((entry.path, depth + 1))
+                    else:
+                        size = entry.stat(follow_symlinks=False).st_size
+                    yield entry.path, size
 
 
 def _move(folder: Path, before: str, now: str) -> None:

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from kernelarc_guard import compile_job
+from kernelarc_guard.cgroups import Cgroups
 from kernelarc_guard.confinement import Confinement
+from kernelarc_guard.processes import descendants
 from kernelarc_guard.sandbox import TASKS, Sandbox, memory_limit
+from kernelarc_guard.scratch import MOST_ENTRIES
 
 _OUTPUT_BYTES: Final = 256 << 10
 _FILE_BYTES: Final = 512 << 20
@@ -97,6 +100,7 @@ class Room:
                 "memory_bytes": memory_limit(),
                 "folder": home,
                 "folder_bytes": _OUT_BYTES,
+                "folder_entries": MOST_ENTRIES,
             }
         words = self.sandbox.command(
             [sys.executable, "-I", "-B", "-m", compile_job.__name__],
@@ -126,6 +130,15 @@ class Supervisor:
     def go(self) -> None:
         """Let a held job begin."""
         self._tell(b"\n")
+
+    def hold_in(self, groups: Cgroups) -> None:
+        """Put it, with all that it has started and will start, into control groups, where there are any."""
+        held: set[int] = set()
+        with suppress(OSError):
+            # What a process started before it was held is among its children after that.
+            while new := {self._process.pid, *descendants(self._process.pid)} - held:
+                groups.attach(new)
+                held |= new
 
     def answer(self) -> dict[str, Any]:
         """Wait for the answer, which is that of `compile_job.run_job`, and for its end.
