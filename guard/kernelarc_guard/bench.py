@@ -24,7 +24,7 @@ from kernelarc_guard.dying import Dying
 from kernelarc_guard.early_answers import EarlyAnswers
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.forms import FormError
-from kernelarc_guard.leeway import Leeway, room_for, times
+from kernelarc_guard.leeway import Leeway, leeways_within, times
 from kernelarc_guard.legality import Kinds, is_legal
 from kernelarc_guard.live_pair import LivePair, blame
 from kernelarc_guard.nurseries import Nursery
@@ -103,7 +103,7 @@ class Bench:
     _last: tuple[Draw, Answer] | None = None
     _typical: dict[int, Scales] = field(default_factory=dict)
     """How large honest errors were at the last answer, one number per output."""
-    _room: dict[int, dict[str, float]] = field(default_factory=dict)
+    _leeways: dict[int, dict[str, float]] = field(default_factory=dict)
     """How many leeways a tolerance has room for on own values, by workload and output."""
     dying: Dying = field(default_factory=Dying)
     early: EarlyAnswers = field(default_factory=EarlyAnswers)
@@ -210,11 +210,12 @@ class Bench:
         mode = mode_of(definition)
         if mode.scaled or not leeway:
             return leeway
-        if workload not in self._room:
+        if workload not in self._leeways:
             own = self.drawer.draw(workload).inputs
             usual = self.oracle.answer(self.problem.workloads[workload], own)
-            self._room[workload] = room_for(usual.leeway(), usual.expected, tolerance, mode)
-        return times(leeway, self._room[workload], answer.expected, tolerance, mode)
+            within = leeways_within(usual.leeway(), usual.expected, tolerance, mode)
+            self._leeways[workload] = within
+        return times(leeway, self._leeways[workload], answer.expected, tolerance, mode)
 
     def _judge_form(self, outputs: Outputs, answer: Answer, tolerance: Tolerance) -> Comparison:
         """Compare what the problem wants compared in the place of its outputs."""

@@ -58,7 +58,7 @@ def leeway_of(
     return leeway
 
 
-def room_for(
+def leeways_within(
     leeway: Leeway, expected: Mapping[str, torch.Tensor], tolerance: Tolerance, mode: Mode
 ) -> dict[str, float]:
     """Return how many leeways a tolerance has room for in every element of each output, at least one.

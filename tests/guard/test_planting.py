@@ -121,7 +121,7 @@ def test_a_runner_waits_for_what_the_launch_leaves_of_its_delay(
 ) -> None:
     kernel = Kernel()
     monkeypatch.setattr(delays, "WaitKernel", lambda: kernel)
-    runner = delays.Delays(TIMER)
+    runner = delays.Delayer(TIMER)
     runner.queue(0)
     assert kernel.told == [0, TRIED_NS]  # loaded, and a window of which the launch is measured
     runner.tell([5000, 900], 1200)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kernelarc_guard.cuda.waiting import TRIED_NS, Clock, WaitKernel
 
 
-class Delays:
+class Delayer:
     """Makes calls longer. Opened before anything of a solution runs, and told by how much later."""
 
     def __init__(self, clock: Clock) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from kernelarc_guard import control
 from kernelarc_guard.cuda import driver
-from kernelarc_guard.cuda.delays import Delays
+from kernelarc_guard.cuda.delays import Delayer
 from kernelarc_guard.cuda.driver import Allocation
 from kernelarc_guard.cuda.flags import Flags
 from kernelarc_guard.cuda.tensors import as_bytes
@@ -47,7 +47,7 @@ class CudaSide:
         self._memory: list[Allocation] = []
         self.sets = [self._map(left, described) for described in sets]
         self.touch()  # its kernel is loaded here: behind a wait that would never end
-        self._delays = Delays(Clock(*waits_by)) if waits_by else None
+        self._delayer = Delayer(Clock(*waits_by)) if waits_by else None
         self.wait()
         self._outputs = [[one[name] for name in d["outputs"]] for one, d in
                          zip(self.sets, sets, strict=True)]  # fmt: skip
@@ -78,12 +78,12 @@ class CudaSide:
 
     def take(self, told: dict[str, Any]) -> None:
         """Take over what the guard says before anything of a solution is loaded."""
-        if self._delays is not None:
-            self._delays.tell(told["delays"], told["launch_ns"])
+        if self._delayer is not None:
+            self._delayer.tell(told["delays"], told["launch_ns"])
 
     def after(self, order: control.Order, returned: Any = None) -> None:
         """End a call: hand over what it returned, then say done or wait for the device."""
-        longer = self._delays if order.flags & control.WAIT else None
+        longer = self._delayer if order.flags & control.WAIT else None
         for target, value in zip(self._outputs[order.workload], _values(returned), strict=False):
             if _fits(value, target):
                 target.copy_(value, non_blocking=True)
