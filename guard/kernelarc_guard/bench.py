@@ -211,7 +211,7 @@ class Bench:
         if mode.scaled or not leeway:
             return leeway
         if workload not in self._leeways:
-            own = self.drawer.draw(workload).inputs
+            own = self.drawer.aside(workload).inputs
             usual = self.oracle.answer(self.problem.workloads[workload], own)
             within = leeways_within(usual.leeway(), usual.expected, tolerance, mode)
             self._leeways[workload] = within

@@ -77,6 +77,10 @@ class Drawer:
         self._static.pop(workload, None)
         return self.draw(workload)
 
+    def aside(self, workload: int) -> Draw:
+        """Return own inputs for no call: what the next one has of the static inputs stays open."""
+        return Draw(self._make(workload))
+
     def like(self, workload: int, sibling: int) -> Draw:
         """Return inputs that another workload of the same shapes draws; static ones stay."""
         uuid = self._problem.workloads[sibling].uuid

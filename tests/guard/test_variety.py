@@ -144,6 +144,15 @@ def test_other_values_leave_static_inputs_as_they_are_or_change_them_for_one_cal
     assert drawer.draw(0).inputs["weight"] is not other
 
 
+def test_a_draw_for_no_call_leaves_it_open_whether_static_inputs_are_new() -> None:
+    drawer = _drawer("project")
+    drawer.derived(0, "scaled", True)
+    assert drawer.unsettled(0)
+    assert drawer.aside(0).inputs.keys() == {"x", "weight"} and drawer.unsettled(0)
+    drawer.draw(0)
+    assert not drawer.unsettled(0)
+
+
 def test_buffers_rewrite_only_what_changed() -> None:
     drawer = _drawer("project")
     buffers = drawer.buffers(0, outputs=False)
