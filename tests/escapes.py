@@ -138,6 +138,16 @@ attempt("clone as a sibling", lambda: call(CLONE, 0x8000 | 17, 0, 0, 0, 0))
 attempt("clone3", lambda: call(435, 0, 0))
 attempt("32-bit calls", lambda: call(0x40000000 | 39))
 attempt("shared memory segment of the host", lambda: call(DENIED["shmat"], AIMS["queue"], 0, 0))
+def preallocated(ask):
+    file = os.open("preallocated", os.O_CREAT | os.O_RDWR)
+    try:
+        return ask(file)
+    finally:
+        os.close(file)
+for mode in (0, 1):
+    attempt(f"fallocate, mode {mode}", lambda: preallocated(lambda file: call(FALLOCATE, file, mode, 0, 4096)))
+attempt("fallocate by ioctl", lambda: preallocated(lambda file: fcntl.ioctl(
+    file, 0x4030582A, struct.pack("=hh4xqqiI4i", 0, 0, 0, 4096, 0, 0, 0, 0, 0, 0))))
 attempt("its own label", lambda: resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0)))
 if os.getuid() != 0:
     attempt("become root", lambda: os.setuid(0))
@@ -175,9 +185,11 @@ def probe(kind: str, aims: Aims) -> str:
     """Return source that tries all ways of a kind."""
     clone = {"x86_64": 56, "aarch64": 220}
     capset = {"x86_64": 126, "aarch64": 91}
+    fallocate = {"x86_64": 285, "aarch64": 47}
     known = (
         f"AIMS = {asdict(aims)!r}\nDENIED = {seccomp.denied()!r}\nMACHINE = os.uname().machine\n"
         f"CLONE, CAPSET = {clone!r}[MACHINE], {capset!r}[MACHINE]\n"
+        f"FALLOCATE = {fallocate!r}[MACHINE]\n"
     )
     return HEAD + known + KINDS[kind]
 

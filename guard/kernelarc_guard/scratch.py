@@ -19,6 +19,7 @@ KEPT_FILES: Final = 4096
 MOST_ENTRIES: Final = 1 << 17
 """Files and folders below a root that are looked at to know what they take."""
 _BEYOND: Final = 1 << 62
+_BLOCK: Final = 512
 DEEPEST: Final = 64
 """A larger or deeper folder is not set aside: later runners then start with an empty one."""
 PLACE: Final = "here"
@@ -208,8 +209,13 @@ def _below(root: Path) -> Iterator[tuple[str, int | None]]:
                     if entry.is_dir(follow_symlinks=False):
                         pending.append((entry.path, depth + 1))
                     else:
-                        size = entry.stat(follow_symlinks=False).st_size
+                        size = _taken(entry.stat(follow_symlinks=False))
                     yield entry.path, size
+
+
+def _taken(file: os.stat_result) -> int:
+    """Return what a file takes: blocks may also lie beyond its end, or not be there yet."""
+    return max(file.st_size, file.st_blocks * _BLOCK)
 
 
 def _move(folder: Path, before: str, now: str) -> None:

@@ -126,12 +126,14 @@ _SIGNALS: Final = {
 _PIDFD_SEND_SIGNAL: Final = (424, 424)
 _CLONE, _CLONE3, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (41, 198), (53, 199)
 _SCHED_SETAFFINITY, _PRLIMIT, _SETRLIMIT = (203, 122), (302, 261), (160, 164)
-_FCNTL, _IOCTL = (72, 25), (16, 29)
+_FCNTL, _IOCTL, _FALLOCATE = (72, 25), (16, 29), (285, 47)
 _NEW_NAMESPACE_OR_PARENT: Final = 0x7E020000 | 0x00008000
 _AF_UNIX: Final = 1
 _DATAGRAM: Final = 2
 """This bit is set in the types of all sockets that may send to others than their peer."""
 _F_SETOWN, _F_SETOWN_EX, _FIOSETOWN, _SIOCSPGRP, _TIOCSTI = 8, 15, 0x8901, 0x8902, 0x5412
+_PREALLOCATING: Final = (0x40305828, 0x4030582A, 0x40305839)
+"""FS_IOC_RESVSP, FS_IOC_RESVSP64 and FS_IOC_ZERO_RANGE."""
 
 _SET_MODE_FILTER: Final = 1
 _SPEC_ALLOW: Final = 1 << 2
@@ -259,6 +261,10 @@ def program(pid: int, own_signals_only: bool) -> bytes:
     code.where(_PRLIMIT, 1, (LABEL,))
     code.where(_SETRLIMIT, 0, (LABEL,))
     code.where(_IOCTL, 1, (_TIOCSTI, _FIOSETOWN, _SIOCSPGRP))
+    # It takes a disk in an instant, beyond a file's end even past the limit on its size. The C library
+    # and linkers then do without.
+    code.answer(_FALLOCATE, errno.EOPNOTSUPP)
+    code.where(_IOCTL, 1, _PREALLOCATING)
     # Landlock does not know them, and the folders of the other arm have the same owner. Honest code
     # that copies a file with its mode and times goes on.
     for call in _METADATA.values():
