@@ -11,6 +11,8 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
+from kernelarc_guard.scratch import remove
+
 AHEAD: Final = "ahead"
 KINDS: Final = ("native", "python", AHEAD)
 LOCKS: Final = "locks"
@@ -50,7 +52,7 @@ def prune(cache: Path, most_bytes: int, most_entries: int, spared_seconds: float
     for left in cache.glob(f"{WORK}*-*"):
         with _free(cache, left.name.removeprefix(WORK).partition("-")[0]) as free:
             if free:
-                shutil.rmtree(left, ignore_errors=True)
+                remove(left)  # a solution's code may have run in it
     entries = sorted(_entries(cache), key=lambda entry: entry.used)
     count, held = len(entries), sum(entry.size for entry in entries)
     for entry in entries:

@@ -60,6 +60,20 @@ def test_folders_of_killed_builds_go_by_their_lock(cache: Path) -> None:
     assert list(cache.glob("work-*")) == []
 
 
+def test_what_a_solution_left_in_a_killed_room_goes_however_deep_it_is(cache: Path) -> None:
+    here = cache / "work-token-1"
+    here.mkdir()
+    folder = os.open(here, os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    prune(cache, MANY, MANY, HOUR)
+    assert not here.exists()
+
+
 def test_a_cache_that_is_built_into_is_pruned_and_rebuilt_entries_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
