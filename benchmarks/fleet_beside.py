@@ -143,6 +143,7 @@ def compared(local: list[Row], far: list[Row]) -> Row:
     sums = [sum(pair[side]["seconds"] for pair in alike) for side in (0, 1)]
     # How many pairs a decision takes is chance, and most of a verdict's time.
     even = [(a["seconds"], b["seconds"]) for a, b in both if a["pairs"] == b["pairs"]]
+    local_sum, far_sum = (sum(pair[side] for pair in even) for side in (0, 1))
     return {
         "candidates": len(both),
         "judged alike": len(alike),
@@ -151,11 +152,7 @@ def compared(local: list[Row], far: list[Row]) -> Row:
         "Ray / local, all seconds": round(sums[1] / sums[0], 4),
         "Ray / local, median of candidates": round(median(ratios), 4),
         "decided by as many pairs": len(even),
-        "Ray / local of these, all seconds": round(
-            sum(b for _, b in even) / sum(a for a, _ in even), 4
-        )
-        if even
-        else None,
+        "Ray / local of these, all seconds": round(far_sum / local_sum, 4) if even else None,
         "Ray adds, median ms": round(
             1e3 * median(b["seconds"] - a["seconds"] for a, b in alike), 1
         ),

@@ -95,9 +95,8 @@ class Run:
             for step in self.steps[1:]:
                 sorts[sort_of(step)].append(step["seconds"])
         elif len(self.results) > 1:
-            for pair, seconds in list(zip(self.results[1].pairs, self.pair_seconds, strict=True))[
-                1:
-            ]:
+            timed = list(zip(self.results[1].pairs, self.pair_seconds, strict=True))
+            for pair, seconds in timed[1:]:
                 beside = any(block.anchor for block in pair.blocks)
                 sorts["three runners" if beside else "two runners"].append(seconds)
         return sorts
