@@ -143,7 +143,7 @@ def _finite_errors_and_sizes(
         if found is not None:
             return found
     exact = _rows(expected)
-    worst = (_rows(one) - exact).abs_().amax(-1, keepdim=True)
+    worst = _rows(one).sub_(exact).abs_().amax(-1, keepdim=True)
     return (worst, _sizes(exact)) if bool(torch.isfinite(worst).all()) else None
 
 
