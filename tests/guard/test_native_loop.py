@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -100,9 +101,10 @@ extern "C" int run(const DLTensor* x, double scale, DLTensor* y) {
     result = guard.send(json.dumps(body).encode())
     assert isinstance(result, Result) and result.verdict is None, result
     times = [(b.record[1], b.candidate[1]) for pair in result.pairs for b in pair.blocks]
-    # The delay multiplies by e; what noise does to the least of fifteen calls is far from that.
-    fastest = [min(min(arm) for arm in side) for side in zip(*times, strict=True)]
-    assert fastest[1] > 1.5 * fastest[0], fastest
+    # The delay multiplies by e. Compared block by block: a busy machine slows one arm for moments, and all of an
+    # arm's calls by as much only where the other's are slowed, too.
+    slower = [min(candidate) / min(record) for record, candidate in times]
+    assert median(slower) > 1.5, times
 
 
 def test_only_solutions_whose_tensors_have_versions_are_told_what_changed(tmp_path: Path) -> None:
