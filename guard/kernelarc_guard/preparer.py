@@ -17,6 +17,7 @@ from typing import Any, Final
 from kernelarc_guard.ahead_room import SECONDS
 from kernelarc_guard.ahead_rooms import Rooms
 from kernelarc_guard.build import BuildFailed, Built, Limits, build
+from kernelarc_guard.cgroups import remove_all
 from kernelarc_guard.faults import Refused
 from kernelarc_guard.kernels_ahead import Order, compile_ahead
 from kernelarc_guard.limits import adopt_orphans, die_with_parent
@@ -44,6 +45,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         ahead.offer(json.loads(line))
     end_children()
+    remove_all()
     os._exit(0)
 
 
