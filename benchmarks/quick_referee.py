@@ -42,7 +42,7 @@ from kernelarc_guard.protocol import (
     StageReport,
     WorkloadReport,
 )
-from kernelarc_guard.ratios import anchor_due, anchored
+from kernelarc_guard.ratios import anchored
 from kernelarc_guard.solution import Solution
 from kernelarc_guard.toolchain import find_toolchain
 
@@ -149,7 +149,7 @@ class Draws:
         self._record, self._candidate = record, candidate
 
     def pair(self, blocks: int, anchor: list[int] | None = None) -> PairTimes:
-        """Return the next pair, with the anchor's times where it is due."""
+        """Return the next pair, with the anchor's times where it is measured along."""
         off = [math.exp(self._random.gauss(0, NOISE / math.sqrt(2)) / 100) for _ in range(3)]
         third: list[list[int | None]] = [[round(ns * off[2])] * CALLS for ns in anchor or []]
         block = BlockTimes(
@@ -217,7 +217,7 @@ def judge(request: Screen | Confirm, cache: Path, since: int) -> Result:
     decision: decide.Decision | None = None
     blocks = calibration.blocks_screen if screening else calibration.blocks_confirm
     while decision is None:
-        pairs.append(draws.pair(blocks, third if anchor_due(len(pairs)) else None))
+        pairs.append(draws.pair(blocks, third))
         values = [value(request, one) for one in pairs]
         if screening:
             decision = decide.screen(values, request.parameters, calibration, request.stake)

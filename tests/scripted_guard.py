@@ -55,7 +55,6 @@ from kernelarc_guard.protocol import (
     StageReport,
     WorkloadReport,
 )
-from kernelarc_guard.ratios import anchor_due
 from kernelarc_guard.ratios import anchored as anchored_of
 from kernelarc_guard.solution import Solution
 
@@ -178,8 +177,8 @@ def measure(request: Screen | Confirm, gain: float, since: int) -> Result:
         say(progress(request, number + 1))
         screening = isinstance(request, Screen)
         blocks = calibration.blocks_screen if screening else calibration.blocks_confirm
-        beside = isinstance(request, Confirm) and request.anchor is not None
-        over = gain_as_record(request.record) if beside and anchor_due(number) else None
+        anchored = isinstance(request, Confirm) and request.anchor is not None
+        over = gain_as_record(request.record) if anchored else None
         pairs.append(pair(gain, number, blocks, workloads, over))
         values = [value(request, times) for times in pairs]
         if screening:

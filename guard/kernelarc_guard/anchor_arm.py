@@ -1,4 +1,4 @@
-"""The third runner of some confirming pairs: the campaign's baseline, beside some of the arms' calls.
+"""The third runner of a confirming pair: the campaign's baseline, beside some of the arms' calls.
 
 Imports torch. It is called before or after both arms, by a coin, never between them: their own
 alternation stays what it is without it.

@@ -38,7 +38,7 @@ from kernelarc_guard.protocol import (
     Request,
     Screen,
 )
-from kernelarc_guard.ratios import anchor_due, anchored
+from kernelarc_guard.ratios import anchored
 from kernelarc_guard.report import Report
 from kernelarc_guard.room import room_for
 from kernelarc_guard.sandbox import Sandbox
@@ -261,11 +261,8 @@ class Case:
         anchor: Contestant | None = None,
     ) -> Decision:
         decision: Decision | None = None
-        place = 0
         while decision is None:
-            beside = anchor if anchor_due(place) else None
-            decision = step(self._pair(bench, nursery, record, candidate, blocks, beside))
-            place += 1
+            decision = step(self._pair(bench, nursery, record, candidate, blocks, anchor))
         self._report.decide(decision)
         problem = self._request.problem
         if not all(redrawn(problem.definition, one) for one in problem.workloads):

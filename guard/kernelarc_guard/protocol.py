@@ -96,7 +96,7 @@ class Confirm(BaseRequest):
     record: Solution
     candidate: Solution
     anchor: Solution | None = None
-    """The campaign's baseline, measured along in some pairs; None: the record is the baseline."""
+    """The campaign's baseline, measured along; None: the record is the baseline."""
     parameters: Parameters = Parameters()
     calibration: Calibration
     stake: float = Field(gt=0, lt=1)

@@ -1,8 +1,7 @@
 """Ratios to the anchor: record and candidate over the campaign's baseline, from one comparison.
 
-The anchor is there in some pairs of a confirmation, and called beside some of the calls of their
-blocks. Its times are compared with the arms' times of those very calls, pooled over the blocks of a
-pair, so that identical kernels give like statistics.
+The anchor is called beside some of the calls of a block. Its times are compared with the arms' times
+of those very calls, pooled over the blocks of a pair, so that identical kernels give like statistics.
 """
 
 import math
@@ -48,17 +47,14 @@ class Anchored(Model):
 
 
 def anchor_due(place: int) -> bool:
-    """Say whether a confirmation's pair has the anchor, by its place from 0 on.
-
-    The first three have, as few values make a wide interval, then every other one.
-    """
+    """Say whether a pair has the anchor where not all have, as some ledgers tell; by its place from 0 on."""
     return place < _FIRST or place % 2 == 0
 
 
 def with_anchor(pairs: Sequence[Sequence[AnchoredBlock]]) -> Sequence[Sequence[AnchoredBlock]]:
     """Return those pairs of a confirmation that have the anchor, none where no pair has.
 
-    ValueError where it is neither in every pair, as all had it once, nor just in those where it is due.
+    ValueError where it is neither in every pair nor, as in some ledgers, just in those where it was due.
     """
     have = [any(anchor for _, _, anchor in blocks) for blocks in pairs]
     due = [anchor_due(place) for place in range(len(pairs))]

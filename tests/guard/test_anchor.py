@@ -7,7 +7,7 @@ from guard_process import REFERENCE, SCHEDULE, SLOW, Guard, problem, python
 
 from kernelarc_guard.apart import ROUNDS
 from kernelarc_guard.protocol import Refusal, Result
-from kernelarc_guard.ratios import anchor_due, anchored
+from kernelarc_guard.ratios import anchored
 
 FASTER = "import torch\n\ndef run(x, scale):\n    return torch.tanh(x).mul_(scale)\n"
 WRONG_LATER = """import torch
@@ -60,9 +60,8 @@ def test_a_confirmation_measures_both_arms_beside_the_anchor(guard: Guard) -> No
     block = result.pairs[0].blocks[0]
     assert [sum(one is not None for one in calls) for calls in block.anchor] == [2, 2]
     assert [len(calls) for calls in block.anchor] == [len(calls) for calls in block.record]
-    has = [all(bool(b.anchor) for b in pair.blocks) for pair in result.pairs]
-    assert has == [anchor_due(place) for place in range(len(result.pairs))]
-    assert result.anchored.candidate.pairs == sum(has) < len(has)
+    assert all(b.anchor for pair in result.pairs for b in pair.blocks)
+    assert result.anchored.candidate.pairs == len(result.pairs)
     triples = [[(b.record, b.candidate, b.anchor) for b in pair.blocks] for pair in result.pairs]
     assert anchored(triples, [1.0, 1.0]) == result.anchored
     assert 1 <= len(result.apart) <= ROUNDS
