@@ -15,7 +15,7 @@ from typing import Final
 import torch
 
 from kernelarc_guard.growth import MARGIN
-from kernelarc_guard.precision import row_length
+from kernelarc_guard.precision import mean_squares, row_length
 from kernelarc_guard.tolerance import Mode
 from kernelarc_guard.workload import Tolerance
 
@@ -36,25 +36,14 @@ def leeway_of(
     all share must not be small in one of them by luck), and as many of how far the inputs were moved,
     relative to the element. Nothing is allowed where an answer stops being finite.
     """
-    squares = {name: torch.zeros_like(expected[name], dtype=torch.float64) for name in names}
-    count = 0
-    far = 0.0
-    for moved, one in walks:
-        count += 1
-        far += one**2
-        for name, total in squares.items():
-            total += (moved[name].to(torch.float64) - expected[name]).square_()
-    if not count:
-        return NONE
+    squares, far = mean_squares(names, expected, walks)
     leeway: Leeway = {}
-    for name, total in squares.items():
-        lost = ~total.isfinite()
-        usual = total.div_(count).sqrt_().masked_fill_(lost, 0.0)
-        rows = usual.reshape(-1, row_length(tuple(usual.shape)))
-        least = rows.median(-1, keepdim=True).values
-        usual = torch.maximum(rows, least).reshape(usual.shape)
-        usual += expected[name].abs().mul_(math.sqrt(far / count))
-        leeway[name] = usual.mul_(MARGIN).masked_fill_(lost, 0.0)
+    for name, mean in squares.items():
+        lost = ~mean.isfinite()
+        rows = mean.sqrt_().masked_fill_(lost, 0.0)
+        usual = torch.maximum(rows, rows.median(-1, keepdim=True).values)
+        usual += expected[name].abs().mul_(math.sqrt(far)).reshape(usual.shape)
+        leeway[name] = usual.mul_(MARGIN).masked_fill_(lost, 0.0).reshape(expected[name].shape)
     return leeway
 
 

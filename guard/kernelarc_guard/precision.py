@@ -91,7 +91,27 @@ def grown(
     `walks` are answers to inputs moved so, and how far; kappa scales then hold `growth.MARGIN` of
     the root mean square of either.
     """
-    squares = {name: torch.zeros_like(_rows(expected[name])) for name in scales}
+    squares, far = mean_squares(scales, expected, walks)
+    wide = dict(scales)
+    for name, mean in squares.items():
+        if mean.numel():
+            sizes = _sizes(_rows(expected[name]))
+            usual = _evened(_largest(mean.sqrt_()), sizes)
+            usual = torch.maximum(usual, sizes * math.sqrt(far))
+            wide[name] = torch.maximum(scales[name], usual * (MARGIN / kappa(declared[name].dtype)))
+    return wide
+
+
+def mean_squares(
+    names: Iterable[str],
+    expected: Mapping[str, torch.Tensor],
+    walks: Iterable[tuple[Mapping[str, torch.Tensor], float]],
+) -> tuple[dict[str, torch.Tensor], float]:
+    """Return the mean squares of what walks do to each element, and of how far they went.
+
+    By output, `[rows, elements]` in float64; none where there is no walk.
+    """
+    squares = {name: torch.zeros_like(_rows(expected[name])) for name in names}
     count = 0
     far = 0.0
     for moved, one in walks:
@@ -99,14 +119,9 @@ def grown(
         far += one**2
         for name, total in squares.items():
             total += (_rows(moved[name]) - _rows(expected[name])).square_()
-    wide = dict(scales)
-    for name, total in squares.items():
-        if count and total.numel():
-            sizes = _sizes(_rows(expected[name]))
-            usual = _evened(_largest(total.div_(count).sqrt_()), sizes)
-            usual = torch.maximum(usual, sizes * math.sqrt(far / count))
-            wide[name] = torch.maximum(scales[name], usual * (MARGIN / kappa(declared[name].dtype)))
-    return wide
+    if not count:
+        return {}, 0.0
+    return {name: total.div_(count) for name, total in squares.items()}, far / count
 
 
 def nudged(tensor: torch.Tensor, eps: float, generator: torch.Generator) -> torch.Tensor:
