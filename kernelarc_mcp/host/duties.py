@@ -25,7 +25,8 @@ from kernelarc_mcp.host.watching import (
     p_value_of,
     planted_by,
     respread_by,
-    spread_by,
+    respread_by_canary,
+    spread_of,
     withdrawal,
 )
 from kernelarc_mcp.machine import describe_machine
@@ -158,9 +159,7 @@ class Duties:
                 SpreadUpdated(
                     record=record,
                     result=result,
-                    sd_screen=found.sd_screen,
-                    sd_confirm=found.sd_confirm,
-                    resolution=found.resolution,
+                    **dict(spread_of(found)),
                     machine=self._machine,
                     detail=detail,
                 )
@@ -206,9 +205,10 @@ class Duties:
                 machine=self._machine,
                 detail=detail,
             )
+            again = respread_by_canary(writer.state, found)
             known = {
                 "p_value": p_value_of(writer.state, found),
-                "spread": spread_by(writer.state, found),
+                "spread": None if again is None else spread_of(again),
             }
             writer.append(found.model_copy(update=known))
             why = writer.state.quarantine_due

@@ -1,6 +1,7 @@
 """What the ledger's rows say about the device and about records that may have drifted; pure."""
 
 import math
+from typing import TypeGuard
 
 from kernelarc_guard.canary import LEVEL, alarm, p_greater, p_two_sided
 from kernelarc_guard.decide import Calibration, respread
@@ -110,7 +111,7 @@ def respread_by(state: CampaignState, result: Result | None) -> Calibration:
     """
     calibration = state.calibration
     assert calibration is not None
-    if result is None or result.verdict is not None or len(result.pairs) < 2:
+    if not _spreads(result):
         return calibration
     weights = state.campaign.problem.weights()
     pairs = [
@@ -120,23 +121,21 @@ def respread_by(state: CampaignState, result: Result | None) -> Calibration:
     return respread(calibration, pairs, state.campaign.settings.parameters)
 
 
-def spread_by(state: CampaignState, canary: Canary) -> Spread | None:
-    """Return the spread that a canary's pairs give; None where they are not the record's own, or failed."""
-    result = canary.result
-    if canary.sort != "same" or result is None or result.verdict is not None:
+def respread_by_canary(state: CampaignState, canary: Canary) -> Calibration | None:
+    """Return the same by a canary's pairs; None where they are not the record's own, or failed."""
+    if canary.sort != "same" or not _spreads(canary.result):
         return None
-    if len(result.pairs) < 2:
-        return None
-    return spread_of(respread_by(state, result))
+    return respread_by(state, canary.result)
 
 
-def spread_of(calibration: Calibration) -> Spread:
-    """Return what a calibration plans with."""
-    return Spread(
-        sd_screen=calibration.sd_screen,
-        sd_confirm=calibration.sd_confirm,
-        resolution=calibration.resolution,
-    )
+def spread_of(told: Calibration | SpreadUpdated) -> Spread:
+    """Return what is planned with."""
+    return Spread(sd_screen=told.sd_screen, sd_confirm=told.sd_confirm, resolution=told.resolution)
+
+
+def _spreads(result: Result | None) -> TypeGuard[Result]:
+    """Say whether a comparison's pairs say how far pairs lie apart."""
+    return result is not None and result.verdict is None and len(result.pairs) >= 2
 
 
 def apply_watch(
@@ -198,9 +197,7 @@ def _spread_updated(state: CampaignState, event: Event, body: SpreadUpdated) -> 
     expect(event, due, "the record has not moved since its spread was measured")
     expect(event, body.record == state.spread_due, f"the record is {state.spread_due}")
     found = respread_by(state, body.result)
-    said = (body.sd_screen, body.sd_confirm, body.resolution)
-    given = (found.sd_screen, found.sd_confirm, found.resolution)
-    expect(event, said == given, f"its pairs give {found.sd_confirm} %")
+    expect(event, spread_of(body) == spread_of(found), f"its pairs give {found.sd_confirm} %")
     state.calibration, state.spread_due = found, ""
 
 
@@ -243,9 +240,10 @@ def _canary(state: CampaignState, event: Event, body: Canary) -> None:
     p_value = p_value_of(state, body)
     expect(event, body.p_value == p_value, f"its pairs have the p-value {p_value!r}")
     if body.spread is not None:
-        spread = spread_by(state, body)
+        found = respread_by_canary(state, body)
+        spread = None if found is None else spread_of(found)
         expect(event, body.spread == spread, f"its pairs give the spread {spread!r}")
-        state.calibration = respread_by(state, body.result)
+        state.calibration = found
     state.canaries.append(CanaryStep(body.sort, body.planted, p_value))
     if not state.quarantined:
         state.quarantine_due = alarm(*recent_canaries(state))
