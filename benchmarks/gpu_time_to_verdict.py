@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import anyio
 
-from benchmarks.pair_steps import Trace, interpreter, print_pairs, print_steps, sort_of
+from benchmarks.pair_steps import PAIR, Trace, interpreter, print_pairs, print_steps, sort_of
 from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.problem import read_problem
 from kernelarc_guard.protocol import Progress, Result
@@ -68,6 +68,8 @@ class Run:
     """Of all confirming pairs; the first one's is with what comes before it."""
     steps: list[dict[str, Any]]
     """The same pairs step by step, where these are timed."""
+    stages: list[dict[str, Any]]
+    """The smoke run and the correctness stage in the same way."""
     results: list[Result] = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -78,6 +80,7 @@ class Run:
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
             "pair_seconds": [round(one, 4) for one in self.pair_seconds],
             "pair_steps": self.steps,
+            "stage_steps": self.stages,
             "verdict": last.verdict,
             "reason": last.reason,
             "detail": last.detail,
@@ -224,8 +227,10 @@ async def judge(
     )
     results, confirming = [screen], time.perf_counter()
     clock.blocks.clear()
+    stages = []
     if trace is not None:
-        trace.new()  # the screen's, or a calibration's
+        # The pairs are the screen's, or a calibration's.
+        stages = [one for one in trace.new() if one["what"] != PAIR]
     if screen.verdict is None:
         ask = requests.confirm(
             "k", record, candidate, calibration=calibration, stake=STAKE, anchor=anchor
@@ -249,7 +254,7 @@ async def judge(
     spent["total"] = end - begin
     spent["rest"] = spent["total"] - sum(v for n, v in spent.items() if n not in ("total", "rest"))
     timed = trace.new() if trace is not None and len(results) > 1 else []
-    return Run(case.name, spent, gaps, timed, results)
+    return Run(case.name, spent, gaps, timed, stages, results)
 
 
 def print_row(case: Case, runs: list[Run]) -> None:
@@ -271,7 +276,7 @@ def print_all_pairs(runs: list[Run]) -> None:
             seconds[sort] += values
     if seconds:
         print_pairs(seconds)
-    steps = [step for run in runs for step in run.steps[1:]]
+    steps = [step for run in runs for step in (*run.steps[1:], *run.stages)]
     if steps:
         print_steps(steps)
 

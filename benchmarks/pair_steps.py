@@ -2,8 +2,8 @@
 
     python -m benchmarks.pair_steps TRACE [what the guard takes]
 
-is the guard itself, with a line of JSON in the file TRACE for every pair that it measures: its runners, its seconds and
-the milliseconds of each step, without the steps inside it. `gpu_time_to_verdict.py --steps` starts it. The wrappers take some
+is the guard itself, with a line of JSON in the file TRACE for every pair that it measures, every smoke run and every
+correctness stage: its seconds and the milliseconds of each step, without the steps inside it. `gpu_time_to_verdict.py --steps` starts it. The wrappers take some
 hundredths of a pair's time, so how long pairs take is better read without.
 """
 
@@ -20,6 +20,7 @@ from typing import Any, Final, TextIO
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 REST: Final = "everything else"
+PAIR: Final = "pair"
 
 
 class Steps:
@@ -54,8 +55,8 @@ class Steps:
 
         setattr(owner, attribute, counted)
 
-    def watch_pairs(self, owner: object, attribute: str) -> None:
-        """Have every call of the function that measures a pair begin anew and end with a line."""
+    def watch(self, owner: object, attribute: str, what: str) -> None:
+        """Have every call of a function that takes a pair or a stage begin anew and end with a line."""
         call = getattr(owner, attribute)
 
         @wraps(call)
@@ -65,11 +66,11 @@ class Steps:
             self._inside, self._ruler = [0.0], False
             begin = time.perf_counter()
             try:
-                pair = call(*args)
+                given = call(*args)
             finally:
                 self._inside = []
-            self._write(pair, time.perf_counter() - begin)
-            return pair
+            self._write(what, given, time.perf_counter() - begin)
+            return given
 
         setattr(owner, attribute, watched)
 
@@ -84,13 +85,15 @@ class Steps:
 
         owner.start = watched
 
-    def _write(self, pair: Any, seconds: float) -> None:
+    def _write(self, what: str, given: Any, seconds: float) -> None:
         own = {step: 1e3 * spent for step, spent in self._spent.items()}
         own[REST] = 1e3 * seconds - sum(own.values())
+        blocks = given.blocks if what == PAIR else []
         line = {
-            "runners": 3 if any(block.anchor for block in pair.blocks) else 2,
+            "what": what,
+            "runners": 3 if any(block.anchor for block in blocks) else 2,
             "ruler": self._ruler,
-            "blocks": len(pair.blocks),
+            "blocks": len(blocks),
             "seconds": round(seconds, 4),
             "ms": {step: round(spent, 3) for step, spent in own.items()},
             "calls": dict(self._counts),
@@ -145,7 +148,7 @@ def main() -> None:
     """Serve as the guard does, with its steps timed."""
     trace, sys.argv[1:] = sys.argv[1], sys.argv[2:]
     from kernelarc_guard import __main__ as guard
-    from kernelarc_guard import bench
+    from kernelarc_guard import bench, case
     from kernelarc_guard.pair_ruler import PairRuler
 
     with open(trace, "a", encoding="utf-8") as file:
@@ -155,7 +158,9 @@ def main() -> None:
                 if attribute in vars(owner):  # what is inherited is timed where it is
                     times.timed(owner, attribute, name)
         times.watch_rulers(PairRuler)
-        times.watch_pairs(bench, "_run_pair")
+        times.watch(bench, "_run_pair", PAIR)
+        times.watch(case, "smoke", "smoke")
+        times.watch(case, "check_workloads", "correctness")
         guard.main()
 
 
@@ -176,14 +181,16 @@ class Trace:
         self._read = 0
 
     def new(self) -> list[dict[str, Any]]:
-        """Return the pairs since the last call."""
+        """Return the pairs and stages since the last call."""
         lines = self._path.read_text(encoding="utf-8").splitlines()
         fresh, self._read = lines[self._read :], len(lines)
         return [json.loads(line) for line in fresh]
 
 
 def sort_of(pair: dict[str, Any]) -> str:
-    """Return in words which runners a pair had."""
+    """Return in words which runners a pair had, or what else it is."""
+    if pair["what"] != PAIR:
+        return str(pair["what"])
     arms = "three runners" if pair["runners"] == 3 else "two runners"
     return arms + (" and a ruler" if pair["ruler"] else "")
 
