@@ -61,6 +61,7 @@ def create(one: Campaign) -> list[tuple[str, str]]:
         pool=True,
         r_draft=_LONG_PLATEAU,
         canary_rate=0.0,
+        lines_to_beat=False,
     )
     return Host.create(one.folder, settings, problem, seed_of(one.problem, one.on_cpu))
 

@@ -22,9 +22,12 @@ def lines_to_beat(created: Created) -> dict[str, Solution]:
     """Return the solutions by their names on the board, in the order in which they are judged.
 
     Everywhere the reference, where it is not the seed; on a GPU also what torch.compile makes of it,
-    and the fastest that cuBLASLt has where the problem is one matrix product.
+    and the fastest that cuBLASLt has where the problem is one matrix product. None where the
+    campaign's settings want none.
     """
     lines: dict[str, Solution] = {}
+    if not created.settings.lines_to_beat:
+        return lines
     if created.reference is not None:
         lines[REFERENCE] = created.reference
     if created.settings.device.startswith("cuda"):

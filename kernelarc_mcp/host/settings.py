@@ -60,6 +60,8 @@ class CampaignSettings(Model):
     """Of the campaign's own calibration; three or more reveal a bias all pairs of one share."""
     canary_rate: float = Field(default=0.1, ge=0, le=1)
     """Canaries per judged submission, A/A and planted delays in turn; 0: none."""
+    lines_to_beat: bool = True
+    """Measure the lines to beat before the first submission; each takes seconds."""
     gpu_seconds: float | None = Field(default=None, gt=0)
     """Stop when the device was held this long for submissions."""
     wall_seconds: float | None = Field(default=None, gt=0)

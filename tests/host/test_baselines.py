@@ -76,3 +76,17 @@ def test_a_product_on_a_gpu_is_also_compared_with_an_autotuned_library(
     assert (TUNED in lines_to_beat(created)) == (device == "cuda:0")
     assert "nvmath-python" in line_detail(created, TUNED)
     assert verify(folder) == []
+
+
+def test_a_campaign_may_do_without_lines_to_beat(tmp_path: Path) -> None:
+    folder = tmp_path / "campaign"
+    problem = read_problem(data_dir("kernels") / "gemm_bf16")
+    settings = make_settings(problem="gemm_bf16", device="cuda:0").model_copy(
+        update={"lines_to_beat": False}
+    )
+    Host.create(folder, settings, problem, None)
+    judge_all(folder, scripted_guard(tmp_path))
+    with opened(folder) as host:
+        names = [line.name for line in host.board().baselines]
+    assert names == ["seed", "reference"]  # which is the seed here
+    assert verify(folder) == []
