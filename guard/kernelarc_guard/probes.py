@@ -5,7 +5,7 @@ objects are made anew over the same memory; results of earlier calls are kept al
 from other distributions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from kernelarc_guard.arm import Arm
@@ -66,8 +66,11 @@ class Probes:
         self._unchanged(outputs)
         return int(median(self._times))
 
-    def _others(self) -> list[Draw]:
-        """Return draws of other distributions; a few workloads try all, many take turns."""
+    def _others(self) -> Iterator[Draw]:
+        """Yield draws of other distributions; a few workloads try all, many take turns.
+
+        One by one: the answer that showed one to be legal is at hand until the next is drawn.
+        """
         variety, workload = self._bench.drawer.variety, self._workload
         choices: list[int | str] = [*variety.siblings[workload], *variety.kinds(workload)]
         count = max(2, _OTHERS // len(self._bench.drawer.indices))
@@ -75,7 +78,7 @@ class Probes:
         chosen = (choices[turn:] + choices[:turn])[:count]
         both = (False, True) if self._bench.drawer.static else (False,)
         drawn = (self._bench.drawn_as(workload, one, new) for one in chosen for new in both)
-        return [draw for draw in drawn if draw is not None]
+        return (draw for draw in drawn if draw is not None)
 
     def _call(self, draw: Draw, renew: bool = False) -> Outputs:
         """Make one call and check it; returns copies of the outputs."""

@@ -45,6 +45,8 @@ by_cycles:
     sub.u64 %turned, %now, %began;
     setp.lt.u64 %waits, %turned, %cycles;
     @%waits bra by_cycles;
+    mov.u64 %now, %globaltimer;
+    sub.u64 %passed, %now, %begun;
     st.global.u64 [%out], %passed;
     st.global.u64 [%out+8], %turned;
     ret;
