@@ -67,7 +67,7 @@ class _Kept:
     artefact: Artefact
     building: Building
     had_by: set[str] = field(default_factory=set)
-    """Devices that were handed it: it is in their caches."""
+    """Hosts whose devices have it: one was handed it, and they have one cache."""
 
 
 class Builds:
@@ -90,7 +90,7 @@ class Builds:
         if digest in self._kept or digest in self._under_way:
             return
         building = self._session.building()
-        # What is no binary only a guard on the device's own host uses (Triton's kernels).
+        # What is no binary only guards on one host have from each other (Triton's kernels).
         native = request.candidate.is_native
         if native and building is not None and self._session.has_slots(building):
             if len(self._under_way) < MOST_AT_ONCE:
@@ -98,7 +98,7 @@ class Builds:
                 known = self._under_way[digest] = _UnderWay(building)
                 known.task = asyncio.create_task(self._build(digest, known, order))
         elif (device := self._session.longest_at_work()) is not None:
-            # It is the likeliest to be free next, and then to judge it.
+            # It is the likeliest to be free next, and then to judge it; if not, another of its host may.
             task = asyncio.create_task(self._pass_on(device, line))
             self._told.add(task)
             task.add_done_callback(self._told.discard)
@@ -133,15 +133,15 @@ class Builds:
             if kept is None:
                 continue
             self._kept.move_to_end(digest)
-            if device.name not in kept.had_by and kept.building.is_for(device):
+            if device.host not in kept.had_by and kept.building.is_for(device):
                 found.append(kept.artefact)
         return found
 
     def had(self, device: Device, handed: Sequence[Artefact]) -> None:
-        """Note that a device has what it was handed."""
+        """Note that a device's host has what it was handed."""
         for artefact in handed:
             if (kept := self._kept.get(artefact.solution)) is not None:
-                kept.had_by.add(device.name)
+                kept.had_by.add(device.host)
 
     async def close(self) -> None:
         """End all that is being built."""

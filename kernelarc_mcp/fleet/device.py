@@ -61,7 +61,9 @@ class Offer:
     """The device as its guard knows it: `cpu`, or `cuda:0` where the actor sees one GPU alone."""
     guard_python: str
     folder: Path
-    """Where builds are cached and the guard's log is; on the host's own disk."""
+    """Where the guard's log is."""
+    cache: Path
+    """Builds of all devices of the host, on its own disk: what is built ahead for one is found by any."""
     environment: dict[str, str]
     """Variables of the host's own that Ray would have other values for; empty: not set."""
     cores: tuple[int, ...] = ()
@@ -142,7 +144,7 @@ class DeviceActor:
 
     def _here(self, request: _R) -> _R:
         """Return a request as it is on this host."""
-        here = {"device": self._offer.place, "cache_dir": str(self._offer.folder / "cache")}
+        here = {"device": self._offer.place, "cache_dir": str(self._offer.cache)}
         if isinstance(request, ProfileRequest):
             here["reports"] = ""  # the folder is another host's
         return request.model_copy(update=here)

@@ -137,22 +137,7 @@ async def _main(options: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     kept = {name: os.environ.get(name, "") for name in _KEPT}
-    labels = _labels(options.cpu, options.gpus)
-    shares = core_shares(os.sched_getaffinity(0), len(labels))
-    offers: list[Offer | SlotOffer] = [
-        Offer(
-            name=f"{options.name}:{label}",
-            host=options.name,
-            place=place,
-            guard_python=options.guard_python,
-            folder=Path(options.folder) / label,
-            environment=kept,
-            cores=cores,
-        )
-        for (label, place), cores in zip(labels, shares, strict=True)
-    ]
-    offers += _slots(options, kept, shares)
-    offerings = [Offering(link, offer, options.resource) for offer in offers]
+    offerings = [Offering(link, offer, options.resource) for offer in _offers(options, kept)]
     async with asyncio.TaskGroup() as group:
         for one in offerings:
             await one.start()
@@ -162,6 +147,27 @@ async def _main(options: argparse.Namespace) -> None:
             await one.withdraw()
         for task in tending:
             task.cancel()
+
+
+def _offers(options: argparse.Namespace, kept: dict[str, str]) -> list[Offer | SlotOffer]:
+    """Return the host's devices, which have one cache of builds together, and its build slots."""
+    labels = _labels(options.cpu, options.gpus)
+    shares = core_shares(os.sched_getaffinity(0), len(labels))
+    folder = Path(options.folder)
+    devices = [
+        Offer(
+            name=f"{options.name}:{label}",
+            host=options.name,
+            place=place,
+            guard_python=options.guard_python,
+            folder=folder / label,
+            cache=folder / "cache",
+            environment=kept,
+            cores=cores,
+        )
+        for (label, place), cores in zip(labels, shares, strict=True)
+    ]
+    return [*devices, *_slots(options, kept, shares)]
 
 
 def _labels(cpu: bool, gpus: int) -> list[tuple[str, str]]:

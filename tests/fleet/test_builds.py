@@ -179,7 +179,7 @@ def run(steps: Coroutine[Any, Any, None]) -> None:
     asyncio.run(steps)
 
 
-def test_what_a_slot_builds_is_handed_once_to_each_device_that_builds_alike() -> None:
+def test_what_a_slot_builds_is_handed_once_to_each_host_that_builds_alike() -> None:
     async def steps() -> None:
         async with place(DEVICE, SLOT) as made:
             made.offer(1)
@@ -193,8 +193,10 @@ def test_what_a_slot_builds_is_handed_once_to_each_device_that_builds_alike() ->
             await waiting
             assert made.handed(1) == [key(1)] and made.handed(1) == []
             # It is the record now, on another device; and on one whose guard would not look for it.
-            assert made.handed(2, replace(DEVICE, name="c:cpu")) == [key(1)]
-            other = replace(DEVICE, name="d:cpu", built_with={**FILES, "processor": "Xeon"})
+            assert made.handed(2, replace(DEVICE, name="a:gpu1")) == [], "in its host's cache"
+            assert made.handed(2, replace(DEVICE, name="c:cpu", host="c")) == [key(1)]
+            odd = {**FILES, "processor": "Xeon"}
+            other = replace(DEVICE, name="d:cpu", host="d", built_with=odd)
             assert made.handed(2, other) == []
             made.offer(1)
             assert len(made.known.actor.orders) == 1, "it is built once"

@@ -36,6 +36,7 @@ async def actor(tmp_path: Path) -> AsyncIterator[DeviceActor]:
         place="cpu",
         guard_python=scripted_guard(tmp_path, "far", model="a processor"),
         folder=tmp_path / "far",
+        cache=tmp_path / "cache",
         environment={},
     )
     actor = DeviceActor(offer)
@@ -78,7 +79,7 @@ async def test_a_guard_that_does_not_say_what_its_device_is_is_asked_no_longer_t
     silent.write_text(f"#!/bin/sh\necho $$ > {told}.new; mv {told}.new {told}\nexec sleep 600\n")
     silent.chmod(0o755)
     monkeypatch.setattr(identity, "_SECONDS", 1.0)
-    asked = DeviceActor(Offer("far:cpu", "far", "cpu", str(silent), tmp_path / "far", {}))
+    asked = DeviceActor(Offer("far:cpu", "far", "cpu", str(silent), tmp_path / "far", tmp_path, {}))
     for _ in range(60):
         with pytest.raises(TimeoutError):
             await asked.state()
@@ -145,6 +146,6 @@ async def test_an_interpreter_without_a_guard_is_named(tmp_path: Path) -> None:
     script = tmp_path / "none"
     script.write_text("#!/bin/sh\necho no module named torch >&2\nexit 1\n")
     script.chmod(0o755)
-    actor = DeviceActor(Offer("x:cpu", "x", "cpu", str(script), tmp_path / "x", {}))
+    actor = DeviceActor(Offer("x:cpu", "x", "cpu", str(script), tmp_path / "x", tmp_path, {}))
     with pytest.raises(RuntimeError, match="none does not know cpu: no module named torch"):
         await actor.state()

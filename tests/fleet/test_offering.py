@@ -1,10 +1,23 @@
-"""How a host tends a device that it offers; actor and broker are made up here."""
+"""How a host tends a device that it offers, where actor and broker are made up, and what its devices share."""
 
+import argparse
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fleet_builders import compiled, until
+from host_places import make_problem
+from own_device import guard_python
+
+from kernelarc_guard import cores
+from kernelarc_guard.entries import NATIVE
+from kernelarc_guard.prepare import Prepare
+from kernelarc_guard.protocol import ANSWER, Result, Schedule, Screen
+from kernelarc_guard.recipes import BINARY
+from kernelarc_guard.solution import Solution, reference_solution
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'kernelarc-mcp[ray]'")
 
@@ -12,7 +25,7 @@ from ray.exceptions import RayActorError
 
 from kernelarc_mcp.fleet import offering
 from kernelarc_mcp.fleet.choice import Device
-from kernelarc_mcp.fleet.device import Offer
+from kernelarc_mcp.fleet.device import DeviceActor, Offer
 from kernelarc_mcp.fleet.link import Address, Link
 
 DEVICE = Device("h:cpu", "cpu", "x", "h", {}, {})
@@ -67,7 +80,9 @@ def test_an_actor_that_dies_when_it_is_told_to_end_something_is_tended_further(
 
     async def tended() -> None:
         link = Ending()
-        one = offering.Offering(link, Offer("h:cpu", "h", "cpu", "python", tmp_path, {}), "")
+        one = offering.Offering(
+            link, Offer("h:cpu", "h", "cpu", "python", tmp_path, tmp_path, {}), ""
+        )
         one._actor = actor
         tending = asyncio.create_task(one.tend())
         enough = asyncio.create_task(link.enough.wait())
@@ -79,3 +94,61 @@ def test_an_actor_that_dies_when_it_is_told_to_end_something_is_tended_further(
 
     asyncio.run(tended())
     assert len(actor.cancel.asked) >= 3
+
+
+PROBLEM = make_problem()
+SHARED: dict[str, Any] = {
+    "cache_dir": "/nowhere",
+    "schedule": Schedule(calls=2, warmup_calls=1, evict_bytes=0),
+}
+
+
+async def judged(actor: DeviceActor, candidate: Solution) -> Result:
+    """Return what a device says of a candidate's correctness."""
+    request = Screen(
+        id="s1-screen.1",
+        candidate=candidate,
+        problem=PROBLEM,
+        record=reference_solution(PROBLEM.definition),
+        correctness_only=True,
+        **SHARED,
+    )
+    *_, last = [said async for said in actor.judge("s/1", request.model_dump_json().encode())]
+    answer = ANSWER.validate_json(last.line)
+    assert isinstance(answer, Result)
+    return answer
+
+
+def test_what_one_device_of_a_host_built_ahead_another_one_finds(tmp_path: Path) -> None:
+    python, folder = tmp_path / "python", tmp_path / "host"
+    ahead = f'[ "$3" = kernelarc_guard ] && set -- "$@" --prepare-on={cores.ALL[0]}'
+    python.write_text(f'#!/bin/sh\n{ahead}\nexec {guard_python()} "$@"\n')
+    python.chmod(0o755)
+    options = argparse.Namespace(
+        name="h", cpu=True, gpus=1, builders=0, guard_python=str(python), folder=str(folder)
+    )
+    offers = [one for one in offering._offers(options, {}) if isinstance(one, Offer)]
+    # Nothing that is asked here needs the GPU: both measure on the CPU, and all of it.
+    here = [replace(one, place="cpu", cores=()) for one in offers]
+    own, native = compiled(1), folder / "cache" / NATIVE
+
+    async def steps() -> None:
+        one, other = map(DeviceActor, here)
+        try:
+            prepare = Prepare(id="s2", definition=PROBLEM.definition, candidate=own, **SHARED)
+            line = prepare.model_dump_json().encode()
+            judging = asyncio.create_task(judged(one, reference_solution(PROBLEM.definition)))
+            while not (judging.done() or await one.prepare(line)):
+                await asyncio.sleep(0)
+            await judging
+            await until(lambda: bool(list(native.glob(f"*/{BINARY}"))))
+            (built,) = tmp_path.rglob(BINARY)
+            number = built.stat().st_ino
+            found = await judged(other, own)
+            assert found.stages["correctness"].state == "passed"
+            assert list(tmp_path.rglob(BINARY)) == [built] and built.stat().st_ino == number
+        finally:
+            await one._guard.aclose()
+            await other._guard.aclose()
+
+    asyncio.run(steps())

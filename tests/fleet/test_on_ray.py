@@ -168,7 +168,7 @@ async def a_real_guard_gives_the_same_verdicts_through_ray(fleet: Fleet) -> None
                 result = await client.judge(asked, deadline=DEADLINE)
                 told[who].append((result.stage, result.verdict, result.reason))
                 assert result.calibration in (None, calibration)
-        cache = fleet.folder / "cache" / "cpu" / "cache"
+        cache = fleet.folder / "cache" / "cache"
         await a_host_that_only_builds_fills_the_cache_of_who_judges_and_holds_nobody_up(
             fleet, far, shared, cache
         )
