@@ -17,8 +17,9 @@ from kernelarc_guard.draws import Draw, Drawer
 from kernelarc_guard.faults import Refused, SolutionFault
 from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame, send_frame
 from kernelarc_guard.keeper import Nursery, NurseryLost, Placed, Runner
+from kernelarc_guard.mapped import mapped_inputs
 from kernelarc_guard.protocol import Schedule
-from kernelarc_guard.returned import Range, ReturnedResults, Specs, refuse_odd_bools
+from kernelarc_guard.returned import ReturnedResults, Specs, refuse_odd_bools
 from kernelarc_guard.solution import Solution
 
 _LOG_BYTES = 16 << 20
@@ -142,15 +143,27 @@ class Arm:
         self._check_report(workload, buffers, draw)
         return elapsed
 
-    def begin(self, workload: int, draw: Draw, *, evict: bool = True, renew: bool = False) -> None:
-        """Begin a call, of which `finish` does the rest: the guard may do other work in between."""
+    def begin(
+        self,
+        workload: int,
+        draw: Draw,
+        *,
+        evict: bool = True,
+        hold: bool = False,
+        renew: bool = False,
+        timed: bool = True,
+    ) -> None:
+        """Begin a call, of which `finish` does the rest: the guard may do other work in between.
+
+        One that is not `timed` may be made beside that work.
+        """
         # Not a bound method: that would be a cycle, and keep all of a judgement's memory for long.
-        self._begun = workload, draw, evict, renew
+        self._begun = workload, draw, evict, hold, renew
 
     def finish(self) -> int:
         """Return the nanoseconds of the call that was begun; raises what `call` does."""
-        workload, draw, evict, renew = self._begun
-        return self.call(workload, draw, evict=evict, renew=renew)
+        workload, draw, evict, hold, renew = self._begun
+        return self.call(workload, draw, evict=evict, hold=hold, renew=renew)
 
     def get_set(self, workload: int, draw: Draw) -> Runner:
         """Prepare a call that is made beside other arms' and not timed; return the runner to wake.
@@ -468,32 +481,3 @@ def _capped_file(size: int) -> int:
     os.ftruncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     return fd
-
-
-def mapped_inputs(
-    table: bytes, sets: list[BufferSet], mutable: frozenset[str]
-) -> tuple[list[Range], list[Range]]:
-    """Return where immutable and mutable inputs lie in the runner, from the kernel's own table.
-
-    The runner chooses the names in the table: the kernel escapes a newline in them and nothing else,
-    and a file may have any name and, on another file system, any number.
-    """
-    at = {_identity(one.fd): one for one in sets}
-    ranges: tuple[list[Range], list[Range]] = ([], [])
-    for line in table.split(b"\n"):
-        parts = line.split(b" ", 5)
-        one = at.get((parts[3], int(parts[4]))) if len(parts) > 4 else None
-        if one is None:
-            continue
-        base = int(parts[0].split(b"-")[0], 16) - int(parts[2], 16)
-        for slot in one.inputs.values():
-            begin = base + slot.offset
-            ranges[slot.name in mutable].append((begin, begin + slot.nbytes))
-    return ranges
-
-
-def _identity(fd: int) -> tuple[bytes, int]:
-    """Return a file's device and number as the kernel's table of mappings writes them."""
-    status = os.fstat(fd)
-    major, minor = os.major(status.st_dev), os.minor(status.st_dev)
-    return f"{major:02x}:{minor:02x}".encode(), status.st_ino

@@ -12,11 +12,11 @@ from fuzz.target import Target
 from hypothesis import strategies as st
 
 from kernelarc_guard import control
-from kernelarc_guard.arm import mapped_inputs
 from kernelarc_guard.buffers import BufferSet, same_bits
 from kernelarc_guard.dtypes import torch_dtype
 from kernelarc_guard.faults import SolutionFault
 from kernelarc_guard.frames import MAX_REPLY, FrameError, recv_frame
+from kernelarc_guard.mapped import mapped_inputs
 from kernelarc_guard.reasons import REASONS
 from kernelarc_guard.returned import Range, ReturnedResults, Specs
 

@@ -21,8 +21,13 @@ class RightArm:
         self.draws: list[Draw] = []
         self._bench = bench
 
-    def call(self, workload: int, draw: Draw, *, hold: bool = False, renew: bool = False) -> int:
+    def begin(
+        self, workload: int, draw: Draw, *, hold: bool = False, renew: bool = False, timed: bool
+    ) -> None:
+        assert not timed
         self.draws.append(draw)
+
+    def finish(self) -> int:
         return 1000
 
     def outputs(self, workload: int) -> dict[str, torch.Tensor]:

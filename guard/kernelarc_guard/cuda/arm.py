@@ -115,15 +115,34 @@ class CudaArm(Arm):
         self._order(workload, draw, evict=evict, hold=hold, renew=renew)
         return self.finish()
 
-    def begin(self, workload: int, draw: Draw, *, evict: bool = True, renew: bool = False) -> None:
-        """Begin a call: where it is queued, its runner launches it behind go meanwhile."""
-        self._order(workload, draw, evict=evict, hold=False, renew=renew)
+    def begin(
+        self,
+        workload: int,
+        draw: Draw,
+        *,
+        evict: bool = True,
+        hold: bool = False,
+        renew: bool = False,
+        timed: bool = True,
+    ) -> None:
+        """Begin a call: where it is queued, its runner launches it behind go meanwhile.
+
+        One that is neither queued nor `timed` is made while the guard does other work.
+        """
+        self._order(workload, draw, evict=evict, hold=hold, renew=renew)
         if self._queued:
-            try:
-                self._runner.begin(self._soon(workload))
-            except NurseryLost as lost:
-                raise SolutionFault("crashed", f"its sandbox is gone: {lost}", workload) from None
-            self._launching = True
+            self._launch(self._soon(workload), workload)
+        elif not timed:
+            self._deliver(workload, evict)
+            self._launch(self._deadline(workload), workload)
+
+    def _launch(self, seconds: float, workload: int) -> None:
+        """Wake the runner for the ordered call and do not wait."""
+        try:
+            self._runner.begin(seconds)
+        except NurseryLost as lost:
+            raise SolutionFault("crashed", f"its sandbox is gone: {lost}", workload) from None
+        self._launching = True
 
     def _order(self, workload: int, draw: Draw, *, evict: bool, hold: bool, renew: bool) -> None:
         """Write the order of a call and prepare its buffers."""
@@ -151,13 +170,20 @@ class CudaArm(Arm):
             self._queue(workload)
             taken = self._window(workload, buffers.deliver, buffers.pending_bytes(), evict)
             elapsed = max(taken - self._taken_off(), _LEAST_NS)
+        elif self._launching:
+            seconds = self._deadline(workload)
+            elapsed = self._took(self._launched(workload), seconds, workload)
         else:
-            buffers.deliver()
-            if evict:
-                self._drawer.evict()
-            torch.cuda.synchronize(self._device)
+            self._deliver(workload, evict)
             elapsed = self._go(workload)
         return self._checked(workload, draw, elapsed)
+
+    def _deliver(self, workload: int, evict: bool) -> None:
+        """Write the inputs of a call that is not queued, and wait until they are there."""
+        self._buffers[workload].deliver()
+        if evict:
+            self._drawer.evict()
+        torch.cuda.synchronize(self._device)
 
     def _checked(self, workload: int, draw: Draw, elapsed: int) -> int:
         """Check what a call left that took so long; return that."""
@@ -174,8 +200,7 @@ class CudaArm(Arm):
         self._order(workload, draw, evict=False, hold=False, renew=False)
         if self._queued:
             raise RuntimeError("only calls that are not queued can be made side by side")
-        self._buffers[workload].deliver()
-        torch.cuda.synchronize(self._device)
+        self._deliver(workload, evict=False)
         return self._runner
 
     def went(self, answer: dict[str, Any]) -> int:
