@@ -1,5 +1,6 @@
 """What a campaign on a fleet used its devices for, from its ledger; and how one with more of them compares."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,6 +23,9 @@ Row = dict[str, Any]
 MEASURING: Final = "measuring"
 PARTS: Final = (MEASURING, "smoke", "correctness", "held otherwise", "not held")
 """Of the seconds that guards were at work. `not held`: policy, builds, opening, waiting for the device."""
+FOUND_SECONDS: Final = 0.1
+"""A build stage that took less compiled nothing."""
+_COMPILED: Final = re.compile(r"Triton: [1-9]\d* kernels? compiled before the first run")
 _STAGE_OF: Final = {"timing": MEASURING, "smoke": "smoke", "correctness": "correctness"}
 
 
@@ -40,11 +44,11 @@ def account(events: Sequence[Event], devices: int) -> Row:
     begin, end = min(submitted.values()), max(ends)
     seconds = max(end - begin, 1e-9)
     judged = [
-        (kind, result)
+        (since, kind, result)
         for event, kind, result in results(events)
-        if begin < datetime.fromisoformat(event.at).timestamp() <= end
+        if 0 < (since := datetime.fromisoformat(event.at).timestamp() - begin) <= seconds
     ]
-    units = _units([result for _, result in judged], seconds)
+    units = _units([result for _, _, result in judged], seconds)
     waits = _waits(events, at, submitted)
     settled = [event.body for event in events if isinstance(event.body, Settled)]
     held = sum(unit["held"] for unit in units.values())
@@ -54,15 +58,17 @@ def account(events: Sequence[Event], devices: int) -> Row:
         "seconds": round(seconds, 2),
         "verdicts an hour": round(3600 * len(settled) / seconds, 1),
         "verdict at": [round(one - begin, 2) for one in sorted(ends)],
+        "first answer": _firsts(judged),
         "units": units,
         "share held": round(held / (devices * seconds), 4),
         "share measuring": round(
             sum(unit[MEASURING] for unit in units.values()) / (devices * seconds), 4
         ),
         "device seconds a verdict": round(held / len(settled), 3),
-        "kinds": _kinds(judged),
+        "kinds": _kinds([(kind, result) for _, kind, result in judged]),
         "builds": (builds := _builds(events, begin, end)),
         "builds a second": round(builds / seconds, 3),
+        "ahead": _ahead(events, begin, end),
         "queue wait": {
             "median": round(median(waits), 2),
             "largest": round(max(waits), 2),
@@ -78,21 +84,51 @@ def scaling(one: Row, many: Row, devices: int, base: int = 1) -> Row:
     """Compare a campaign on `devices` with the same one on `base` of them, over as many verdicts as both have.
 
     The last ones, in which some devices have nothing more to do, are left out: one less than devices. `factor` is against linear: 1 means that twice the devices judged twice as fast. Without cuts it is about
-    `held as long` (each device) over `cost of a verdict` (device seconds).
+    `held as long` (each device) over `cost of a verdict` (device seconds). `warm` is the same from when every device has given its first answer; a
+    device that joins imports torch and opens the problem before that, which the calibration has done for one of them. None where a device gave none.
     """
-    common = min(one["verdicts"], many["verdicts"]) - devices + 1
-    if common < 1:
+    cold = _against_linear(one["verdict at"], many["verdict at"], devices, base)
+    if cold is None:
         return {"verdicts": 0}
-    first, then = one["verdict at"][common - 1], many["verdict at"][common - 1]
+    warm = _against_linear(_once_warm(one, base), _once_warm(many, devices), devices, base)
     return {
-        "verdicts": common,
-        "seconds": [first, then],
-        "factor": round(base * first / (devices * then), 3),
+        **cold,
+        "warm": warm,
         "held as long": round(many["share held"] / one["share held"], 3),
         "cost of a verdict": round(
             many["device seconds a verdict"] / one["device seconds a verdict"], 3
         ),
     }
+
+
+def _against_linear(
+    one: Sequence[float], many: Sequence[float], devices: int, base: int
+) -> Row | None:
+    """Compare when verdicts came; None where there are too few."""
+    common = min(len(one), len(many)) - devices + 1
+    if common < 1:
+        return None
+    first, then = one[common - 1], many[common - 1]
+    factor = round(base * first / (devices * then), 3)
+    return {"verdicts": common, "seconds": [first, then], "factor": factor}
+
+
+def _once_warm(run: Row, devices: int) -> list[float]:
+    """Return when verdicts came after every device had given its first answer, and since then; empty: one has not."""
+    firsts = run.get("first answer", {})
+    if len(firsts) < devices:
+        return []
+    begin = max(firsts.values())
+    return [round(at - begin, 2) for at in run["verdict at"] if at > begin]
+
+
+def _firsts(judged: Sequence[tuple[float, str, Result]]) -> dict[str, float]:
+    """Return after how many seconds each device gave its first answer."""
+    found: dict[str, float] = {}
+    for since, _, result in judged:
+        if result.lease is not None:
+            found.setdefault(result.lease.unit or result.lease.device, round(since, 2))
+    return found
 
 
 def _units(judged: Sequence[Result], seconds: float) -> dict[str, Row]:
@@ -157,6 +193,27 @@ def _builds(events: Sequence[Event], begin: float, end: float) -> int:
         and begin < datetime.fromisoformat(event.at).timestamp() <= end
         for event in events
     )
+
+
+def _ahead(events: Sequence[Event], begin: float, end: float) -> Row:
+    """Return how many candidates that ran had something to compile, by kind, and how many found it compiled."""
+    found: Row = dict.fromkeys(("Triton", "Triton found", "native", "native found"), 0)
+    wrote = {e.submission: e.body for e in events if isinstance(e.body, Submitted)}
+    for event in events:
+        body = event.body
+        if not isinstance(body, Screened):
+            continue
+        result, own = body.result, wrote[event.submission]
+        inside = begin < datetime.fromisoformat(event.at).timestamp() <= end
+        if not inside or not _stage(result, "smoke"):
+            continue
+        if own.proposal.language in NATIVE_LANGUAGES:
+            found["native"] += 1
+            found["native found"] += _stage(result, "build") < FOUND_SECONDS
+        elif "triton" in (own.proposal.language, own.found_dsl):
+            found["Triton"] += 1
+            found["Triton found"] += any(_COMPILED.match(said.message) for said in result.build)
+    return found
 
 
 def _stage(result: Result, stage: str) -> float:

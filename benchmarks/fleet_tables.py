@@ -35,6 +35,8 @@ def runs_table(runs: Sequence[Row]) -> list[Row]:
                 if waits
                 else "",
                 "builds a second": run.get("builds a second", ""),
+                "Triton kernels found compiled": _found(run, "Triton"),
+                "builds found made": _found(run, "native"),
                 "ready after s": run["ready after"],
                 "verify": "clean" if not run["verify"] else "; ".join(run["verify"]),
             }
@@ -55,6 +57,7 @@ def scaling_table(runs: Sequence[Row]) -> list[Row]:
             got = scaling(base, many, many["devices"], base["devices"])
             if "factor" not in got:
                 continue
+            warm = got["warm"] or {}
             found.append(
                 {
                     "problem": name,
@@ -63,6 +66,8 @@ def scaling_table(runs: Sequence[Row]) -> list[Row]:
                     "seconds": f"{got['seconds'][0]} and {got['seconds'][1]}",
                     "of linear": got["factor"],
                     f"goal {GOAL}": "met" if got["factor"] >= GOAL else "**not met**",
+                    "of linear, once every GPU has judged one": warm.get("factor", ""),
+                    "over so many then": warm.get("verdicts", ""),
                     "each GPU held": f"{got['held as long']} times as long",
                     "a verdict's device seconds": f"{got['cost of a verdict']} times",
                 }
@@ -177,6 +182,12 @@ def _ratio(rows: Sequence[Row]) -> str:
         return f"{math.exp(values[0] / 100):.3f}" if values else ""
     found = ratio_of(values)
     return f"{found.ratio:.3f} ({found.lower:.3f} to {found.upper:.3f})"
+
+
+def _found(run: Row, kind: str) -> str:
+    """Return how many candidates found compiled what they would have compiled; rows of old calls do not say."""
+    told = run.get("ahead") or {}
+    return f"{told[f'{kind} found']} of {told[kind]}" if told else ""
 
 
 def _percent(share: float | None) -> str:

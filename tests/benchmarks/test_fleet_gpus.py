@@ -25,7 +25,13 @@ Row = dict[str, Any]
 CAMPAIGN = Path(__file__).parents[2] / "docs" / "measurements" / "h200_campaign_third.tar.gz"
 
 
-def run(devices: int, ends: list[float], held: float = 0.9, cost: float = 4.0) -> Row:
+def run(
+    devices: int,
+    ends: list[float],
+    held: float = 0.9,
+    cost: float = 4.0,
+    firsts: dict[str, float] | None = None,
+) -> Row:
     """Return a campaign that was run, as far as the tables ask for it."""
     return {
         "problem": "rmsnorm",
@@ -41,6 +47,7 @@ def run(devices: int, ends: list[float], held: float = 0.9, cost: float = 4.0) -
         "device seconds a verdict": cost,
         "units": {},
         "kinds": {},
+        **({"first answer": firsts} if firsts else {}),
     }
 
 
@@ -85,6 +92,10 @@ def test_a_recorded_campaign_is_accounted_for_to_the_second(tmp_path: Path) -> N
     assert gpu["held"] + gpu["not held"] + gpu["idle"] == pytest.approx(found["seconds"], abs=0.1)
     assert found["share held"] == pytest.approx(gpu["held"] / found["seconds"], abs=1e-3)
     assert found["kinds"]["screen"]["count"] == 35 and found["builds"] > 5
+    # Lines to beat were measured before the first submission was judged; Triton was not compiled ahead then.
+    (first,) = found["first answer"].values()
+    assert 0 < first < found["verdict at"][0]
+    assert found["ahead"] == {"Triton": 22, "Triton found": 0, "native": 11, "native found": 8}
 
 
 def test_scaling_is_over_what_both_have_judged_and_not_its_last_verdicts() -> None:
@@ -94,13 +105,31 @@ def test_scaling_is_over_what_both_have_judged_and_not_its_last_verdicts() -> No
         "verdicts": 19,
         "seconds": [76.0, 38.0],
         "factor": 1.0,
+        "warm": None,
         "held as long": 0.9,
         "cost of a verdict": 1.1,
     }
     slow = run(2, [3.0 * n for n in range(1, 6)])
     (row,) = scaling_table([one, slow])
     assert (row["of linear"], row["goal 0.9"]) == (0.667, "**not met**")
+    assert row["of linear, once every GPU has judged one"] == "", "an old row does not say"
     assert scaling_table([one]) == [] and "factor" not in scaling(one, run(2, [1.0]), 2)
+
+
+def test_what_a_device_that_joins_is_late_by_is_left_out_of_the_second_factor() -> None:
+    one = run(1, [5.0 + 4 * n for n in range(20)], firsts={"GPU-1": 5.0})
+    # The second one joins at 10 s; from then on a verdict takes half as long.
+    ends = [5.0, 9.0, *(10.0 + 2 * n for n in range(15))]
+    firsts = {"GPU-1": 5.0, "GPU-2": 10.0}
+    two = run(2, ends, firsts=firsts)
+    (row,) = scaling_table([one, two])
+    assert (row["of linear"], row["over so many verdicts"]) == (0.903, 16)
+    assert row["of linear, once every GPU has judged one"] == 1.0
+    assert row["over so many then"] == 13
+    # One that has judged nothing was never there.
+    assert scaling(one, run(2, ends, firsts={"GPU-1": 5.0}), 2)["warm"] is None
+    early = scaling(one, run(2, ends, firsts=firsts | {"GPU-2": 38.0}), 2)
+    assert (early["factor"], early["warm"]) == (0.903, None), "too few verdicts are left"
 
 
 def test_agreement_counts_pairs_of_judgements_between_devices_and_on_one() -> None:
