@@ -112,17 +112,26 @@ class Contestants:
             raise Refused(f"the anchor does not build: {failed.detail}", "anchor_failed") from None
 
     def _make(self, solution: Solution, role: str) -> Contestant:
-        try:
-            built = self._build(solution)
-        except BuildHeld:
-            # Ours, perhaps, and stuck: what is built ahead must never decide anything.
-            if not self._preparing.end():
-                raise
-            built = self._build(solution)
+        built = self._found(solution)
         left, told = found_ahead(self._order(solution, built), self._cache)
         if role == "candidate":
             self._told_ahead = told
         return Contestant(solution, replace(built, ahead=left), SLOTS.index(role))
+
+    def _found(self, solution: Solution) -> Built:
+        """Build a solution, or find it built; a stuck process that is building it says nothing about it."""
+        try:
+            return self._build(solution)
+        except BuildHeld as error:
+            held = error
+        # Ours, perhaps: what is built ahead must never decide anything.
+        if self._preparing.end():
+            try:
+                return self._build(solution)
+            except BuildHeld as error:
+                held = error
+        # Another guard's with the same cache, as of the host's other devices in a fleet.
+        raise Refused(held.detail, "builder_lost")
 
     def _order(self, solution: Solution, built: Built) -> Order:
         """Return what would have been compiled ahead of a solution."""

@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from guard_process import DLPACK, REFERENCE, SCHEDULE, Guard, cpp, problem, python
 
 from kernelarc_guard import build, cores
+from kernelarc_guard.cache_limit import LOCKS
 from kernelarc_guard.cores import allowed_cores
+from kernelarc_guard.faults import Refused
 from kernelarc_guard.prepare import prepare_in
 from kernelarc_guard.preparing import Building, Preparing
 from kernelarc_guard.processes import descendants
 from kernelarc_guard.protocol import REQUEST
 from kernelarc_guard.report import Outcome, Report
 from kernelarc_guard.sandbox import find_sandbox
+from kernelarc_guard.solution import make_solution
 
 SLOW_TO_COMPILE = """
 constexpr unsigned spin() {
@@ -175,6 +179,28 @@ def test_a_stuck_build_ahead_is_ended_and_decides_nothing(
         wait_until(lambda: not any(_runs(pid) for pid in below))
     finally:
         assert not preparing.end(), "it was ended when it was found stuck"
+
+
+@pytest.mark.parametrize("role", ["candidate", "record"])
+def test_what_a_stuck_process_of_others_holds_is_refused_and_no_verdict(
+    role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kernelarc_guard.backend import CpuBackend
+    from kernelarc_guard.contestants import Contestants
+
+    monkeypatch.setattr(build, "_GRACE_SECONDS", 0.2)
+    sandbox, arms = find_sandbox(), {"candidate": python(REFERENCE), "record": python(REFERENCE)}
+    arms[role] = python(REFERENCE + "\n# Held.\n")
+    held = make_solution(arms[role])
+    made = build.build(held, tmp_path, seconds=60, memory_bytes=4 << 30, sandbox=sandbox)
+    body = {"id": "s1", "op": "screen", "cache_dir": str(tmp_path), "problem": problem()} | arms
+    request = REQUEST.validate_python(body | {"schedule": SCHEDULE | {"build_seconds": 0.5}})
+    report = Report("r1", "screen", lambda progress: None)
+    contestants = Contestants(request, report, CpuBackend(), tmp_path, sandbox, Preparing())
+    key = made.root.parent.name
+    with FileLock(tmp_path / LOCKS / f"{key}.lock"), pytest.raises(Refused) as refused:
+        contestants.build_all()
+    assert refused.value.code == "builder_lost" and "for too long" in str(refused.value)
 
 
 def test_without_cores_for_it_nothing_is_built_ahead_and_that_is_said_once(
