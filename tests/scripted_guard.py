@@ -7,7 +7,8 @@ PLAN in a candidate's source is one of
     die            the guard's process dies
     die_once       it dies the first time
     loses_builder  what builds it is killed, every time
-    refuse_often   the guard refuses the first four times
+    refuse_once    the guard refuses the first time
+    refuse_often   it refuses the first four times
     refuse_late    the guard refuses to confirm
     hang_once      the guard answers nothing more until its stdin closes, the first time
     die_confirming right and fast, but the guard dies in the confirmation
@@ -349,11 +350,11 @@ def answer(request: Request) -> Result | Refusal:
     if plan == "loses_builder":
         said = "what builds the candidate was killed or hangs: the supervisor ended with code -9"
         return Refusal(id=request.id, error=said, code="builder_lost")
-    if plan == "refuse_often":
+    if plan in ("refuse_once", "refuse_often"):
         marks = Path(request.cache_dir) / "refusals"
         marks.mkdir(parents=True, exist_ok=True)
         count = len(list(marks.iterdir()))
-        if count < 4:
+        if count < (1 if plan == "refuse_once" else 4):
             (marks / str(count)).touch()
             return Refusal(id=request.id, error="the nursery does not start")
     if plan == "refuse_late" and isinstance(request, Confirm):

@@ -1,6 +1,7 @@
 """One submission on one lane: the screen, the stake, the confirmation, and what may go wrong."""
 
 from contextlib import suppress
+from typing import Final
 
 import anyio
 
@@ -10,6 +11,9 @@ from kernelarc_mcp.host.guard_client import DeviceLost, GuardDied, GuardNotStart
 from kernelarc_mcp.host.judgement import Claim, Judge
 from kernelarc_mcp.host.judging import Executor
 from kernelarc_mcp.host.telling import Teller
+
+_FIRST_REST: Final = 1.0
+"""Seconds after the first refusal of a submission: what disturbed the device is often over by then."""
 
 
 class Lane:
@@ -25,20 +29,27 @@ class Lane:
         deadline: float,
         retry: float,
     ) -> None:
-        """`deadline` and `retry`, the wait after a refusal, are in seconds."""
+        """`deadline` and `retry`, the longest wait after a refusal, are in seconds."""
         self._judge = judge
         self._executor = executor
         self._teller = teller
         self._cache = cache_dir
         self._deadline = deadline
         self._retry = retry
+        self._refusals: dict[str, int] = {}
+        """How often in a row the guard could not judge a submission."""
 
     async def run(self, claim: Claim) -> None:
         """Settle a claim or queue it again, whatever happens."""
+        staked = False
         try:
-            await self._screen_and_confirm(claim)
+            promising = await self._screen(claim)
+            if promising is not None:
+                staked = True
+                await self._confirm(claim, *promising)
+            self._refusals.pop(claim.ticket, None)
         except GuardNotStarted as error:
-            await self._refused(claim, f"The guard {error}.")
+            await self._refused(claim, f"The guard {error}.", staked)
         except GuardDied as error:
             self._judge.interrupted(claim, "guard_died", f"The guard died: {error}.")
         except DeviceLost as error:
@@ -50,21 +61,28 @@ class Lane:
             elif error.code == "builder_lost":
                 self._judge.interrupted(claim, "builder_lost", said)
             else:
-                await self._refused(claim, said)
+                await self._refused(claim, said, staked)
         except anyio.get_cancelled_exc_class():
             with suppress(SeatLost):  # whoever took over has it in the queue already
                 self._judge.interrupted(claim, "stopped", "The dispatcher was stopped.")
             raise
 
-    async def _refused(self, claim: Claim, why: str) -> None:
-        """Queue a submission again that the guard could not judge; this lane rests for a while."""
+    async def _refused(self, claim: Claim, why: str, staked: bool) -> None:
+        """Queue a submission again that the guard could not judge; this lane rests for a while.
+
+        Not for long at first, then longer each time; but as long as it may once something was
+        staked, for each such refusal costs that, and the last one ends it.
+        """
         self._judge.interrupted(claim, "guard_refused", why)
         rests = "Nothing is judged" if self._executor.lanes <= 1 else "A lane judges nothing"
         self._teller.note(f"{rests}: {why}")
-        await anyio.sleep(self._retry)
+        before = self._refusals.get(claim.ticket, 0)
+        self._refusals[claim.ticket] = before + 1
+        await anyio.sleep(self._retry if staked else min(self._retry, _FIRST_REST * 2**before))
         self._teller.all_is_well()
 
-    async def _screen_and_confirm(self, claim: Claim) -> None:
+    async def _screen(self, claim: Claim) -> tuple[Result, float] | None:
+        """Screen a claim; return that and what is staked where it is to be confirmed, else None."""
         screen = await self._executor.judge(
             self._judge.screen_request(claim, self._cache),
             deadline=self._deadline,
@@ -72,10 +90,11 @@ class Lane:
         )
         _check_result(screen, "screen")
         if not self._judge.screened(claim, screen):
-            return
+            return None
         stake = self._judge.stake(claim)
-        if stake is None:
-            return
+        return None if stake is None else (screen, stake)
+
+    async def _confirm(self, claim: Claim, screen: Result, stake: float) -> None:
         result = await self._executor.judge(
             self._judge.confirm_request(claim, screen, stake, self._cache),
             deadline=self._deadline,

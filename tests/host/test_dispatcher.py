@@ -254,6 +254,18 @@ def test_a_guard_that_never_survives_ends_in_guard_lost(
     assert verify(folder) == []
 
 
+def test_after_a_refusal_a_submission_is_soon_judged_again(folder: Path, guard: str) -> None:
+    async def judge(host: Host) -> None:
+        with anyio.fail_after(120):
+            await Dispatcher(host, guard, retry_seconds=3600).run_until_idle()
+
+    with opened(folder) as host:
+        ticket = host.submit("ada", source=planned(1, "refuse_once")).ticket
+        anyio.run(judge, host)
+        assert host.submission("ada", ticket).verdict == "ACCEPT"
+        assert len(claims(host)) == 2
+
+
 def test_refusals_that_are_not_the_candidates_fault_never_settle_it(
     folder: Path, guard: str
 ) -> None:
