@@ -36,8 +36,8 @@ class Lane:
         self._cache = cache_dir
         self._deadline = deadline
         self._retry = retry
-        self._refusals: dict[str, int] = {}
-        """How often in a row the guard could not judge a submission."""
+        self._rests: dict[str, float] = {}
+        """Seconds that a lane rested last for a submission that the guard could not judge."""
 
     async def run(self, claim: Claim) -> None:
         """Settle a claim or queue it again, whatever happens."""
@@ -47,7 +47,7 @@ class Lane:
             if promising is not None:
                 staked = True
                 await self._confirm(claim, *promising)
-            self._refusals.pop(claim.ticket, None)
+            self._rests.pop(claim.ticket, None)
         except GuardNotStarted as error:
             await self._refused(claim, f"The guard {error}.", staked)
         except GuardDied as error:
@@ -76,9 +76,9 @@ class Lane:
         self._judge.interrupted(claim, "guard_refused", why)
         rests = "Nothing is judged" if self._executor.lanes <= 1 else "A lane judges nothing"
         self._teller.note(f"{rests}: {why}")
-        before = self._refusals.get(claim.ticket, 0)
-        self._refusals[claim.ticket] = before + 1
-        await anyio.sleep(self._retry if staked else min(self._retry, _FIRST_REST * 2**before))
+        longer = 2 * self._rests.get(claim.ticket, _FIRST_REST / 2)
+        rest = self._rests[claim.ticket] = min(self._retry, longer)
+        await anyio.sleep(self._retry if staked else rest)
         self._teller.all_is_well()
 
     async def _screen(self, claim: Claim) -> tuple[Result, float] | None:
