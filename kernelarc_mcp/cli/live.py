@@ -92,7 +92,7 @@ def _start(state: CampaignState) -> list[str]:
     if state.calibration is None:
         return lines
     lines.append(f"calibrated: a pair's noise is {state.calibration.sd_confirm:.2g} %")
-    if state.campaign.reference is not None:
+    if state.campaign.reference is not None and state.campaign.settings.lines_to_beat:
         lines.append("measuring the reference as a line to beat")
         for known in state.baselines:
             speed = "not measured" if known.speedup is None else f"{known.speedup:.3f}x the seed"
