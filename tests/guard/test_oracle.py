@@ -90,6 +90,21 @@ def test_a_definition_may_ask_for_the_declared_precision() -> None:
     assert float(expected["y"][0]) == float(torch.tensor(1.0) / 3)
 
 
+@pytest.mark.parametrize("oracle_in", ["float64", "declared"])
+def test_no_work_on_a_gpu_is_left_behind_an_answer(
+    oracle_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", told.append)
+    problem = _problem("return x / 3", kernelarc={"oracle": oracle_in})
+    oracle = Oracle(problem)
+    oracle.answer(problem.workloads[0], _inputs([1.0] * 5))
+    assert told == []
+    oracle.place = "cuda:1"
+    oracle.answer(problem.workloads[0], _inputs([1.0] * 5))
+    assert told == ["cuda:1"]
+
+
 def test_values_that_are_not_finite_are_those_of_the_declared_precision() -> None:
     problem = _problem("return x * 1e30 * 1e20 * 1e-20")
     values = [1e-5, 1.0, -1.0, float("nan"), 0.0]
