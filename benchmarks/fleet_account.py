@@ -25,6 +25,8 @@ PARTS: Final = (MEASURING, "smoke", "correctness", "held otherwise", "not held")
 """Of the seconds that guards were at work. `not held`: policy, builds, opening, waiting for the device."""
 FOUND_SECONDS: Final = 0.1
 """A build stage that took less compiled nothing."""
+SETTLED_SECONDS: Final = 0.1
+"""A verdict that comes no later after a device's answer may be that answer's own."""
 _COMPILED: Final = re.compile(r"Triton: [1-9]\d* kernels? compiled before the first run")
 _STAGE_OF: Final = {"timing": MEASURING, "smoke": "smoke", "correctness": "correctness"}
 
@@ -86,6 +88,7 @@ def scaling(one: Row, many: Row, devices: int, base: int = 1) -> Row:
     The last ones, in which some devices have nothing more to do, are left out: one less than devices. `factor` is against linear: 1 means that twice the devices judged twice as fast. Without cuts it is about
     `held as long` (each device) over `cost of a verdict` (device seconds). `warm` is the same from when every device has given its first answer; a
     device that joins imports torch and opens the problem before that, which the calibration has done for one of them. None where a device gave none.
+    It flatters a little: the other devices are in the middle of their judgements then.
     """
     cold = _against_linear(one["verdict at"], many["verdict at"], devices, base)
     if cold is None:
@@ -119,7 +122,7 @@ def _once_warm(run: Row, devices: int) -> list[float]:
     if len(firsts) < devices:
         return []
     begin = max(firsts.values())
-    return [round(at - begin, 2) for at in run["verdict at"] if at > begin]
+    return [round(at - begin, 2) for at in run["verdict at"] if at > begin + SETTLED_SECONDS]
 
 
 def _firsts(judged: Sequence[tuple[float, str, Result]]) -> dict[str, float]:

@@ -213,7 +213,7 @@ def document(
     notes = {
         "Against linear": "*Of linear* is about *each GPU held* over *a verdict's device seconds*: what of it is "
         "waiting, and what is other or costlier work. A GPU that joins imports torch and opens the problem for its first answer, which the calibration has done for one of them: the second "
-        "factor begins when every GPU has given an answer.",
+        "factor begins when every GPU has given an answer, and flatters a little: the others are in the middle of a judgement then.",
         "Verdicts of identical candidates": f"Pairs of judgements of one candidate with the same verdict: {alike} of "
         f"{between} on two GPUs, {same} of {within} on one GPU. Intervals are 95 %, over the pairs of all rounds.",
         FALSE_KEEPS: "Bounds are exact (Clopper-Pearson), one-sided 95 %; whole pairs are "

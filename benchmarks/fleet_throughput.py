@@ -1,7 +1,7 @@
 """The same campaign with 1, 2, 4, ... devices of one host behind Ray: verdicts an hour, and where the time went.
 
 Eight or more scripted agents (clients/submit_folder.py) hand in the same fixed candidates each time. They begin
-when the noise and the lines to beat are measured; a campaign ends with its last verdict or with its time.
+when the noise is measured (there are no lines to beat); a campaign ends with its last verdict or with its time.
 """
 
 import re

@@ -24,15 +24,15 @@ PAIR: Final = "pair"
 
 
 class Steps:
-    """The steps of the pair that is being measured, each with its own milliseconds."""
+    """The steps of the pair or stage that is under way, each with its own milliseconds."""
 
     def __init__(self, trace: TextIO) -> None:
-        """Write a line for every pair to `trace`."""
+        """Write a line for every pair and stage to `trace`."""
         self._trace = trace
         self._spent: dict[str, float] = defaultdict(float)
         self._counts: dict[str, int] = defaultdict(int)
         self._inside: list[float] = []
-        """Seconds of the steps within each of the open ones; empty outside of pairs."""
+        """Seconds of the steps within each of the open ones; empty outside of pairs and stages."""
         self._ruler = False
 
     def timed(self, owner: object, attribute: str, step: str) -> None:
@@ -91,7 +91,7 @@ class Steps:
         blocks = given.blocks if what == PAIR else []
         line = {
             "what": what,
-            "runners": 3 if any(block.anchor for block in blocks) else 2,
+            "runners": 1 if what != PAIR else 3 if any(block.anchor for block in blocks) else 2,
             "ruler": self._ruler,
             "blocks": len(blocks),
             "seconds": round(seconds, 4),
@@ -127,6 +127,7 @@ def steps() -> list[tuple[str, Any, Sequence[str]]]:
         ("windows", Arm, ["_go"]),
         ("comparing outputs", Bench, ["judge", "agree"]),
         ("empty windows, beside the windows themselves", CudaArm, ["get_ready"]),
+        # In correctness these are whole calls, as far as the guard waits for them.
         ("launches behind go", Runner, ["begin", "finish"]),
         ("fresh inputs, poison, canaries, eviction", Drawer, ["draw", "evict"]),
         ("fresh inputs, poison, canaries, eviction", CudaDrawer, ["evict"]),

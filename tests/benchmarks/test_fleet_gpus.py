@@ -126,6 +126,9 @@ def test_what_a_device_that_joins_is_late_by_is_left_out_of_the_second_factor() 
     assert (row["of linear"], row["over so many verdicts"]) == (0.903, 16)
     assert row["of linear, once every GPU has judged one"] == 1.0
     assert row["over so many then"] == 13
+    # That answer's own verdict, which is noted a moment later, is none of those since.
+    later = [at + 0.01 if at == 10.0 else at for at in ends]
+    assert scaling(one, run(2, later, firsts=firsts), 2)["warm"] == scaling(one, two, 2)["warm"]
     # One that has judged nothing was never there.
     assert scaling(one, run(2, ends, firsts={"GPU-1": 5.0}), 2)["warm"] is None
     early = scaling(one, run(2, ends, firsts=firsts | {"GPU-2": 38.0}), 2)
