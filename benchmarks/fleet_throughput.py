@@ -20,8 +20,6 @@ from benchmarks.fleet_machine import Counted, Machine, wait_until
 from kernelarc_mcp.cli.children import Child
 from kernelarc_mcp.cli.new import settings_from
 from kernelarc_mcp.data import data_dir
-from kernelarc_mcp.host.baselines import lines_to_beat
-from kernelarc_mcp.host.events import Created
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
 
@@ -86,22 +84,14 @@ def serve(stack: ExitStack, one: Campaign, until: float, guard_python: str = "")
     return found.group()
 
 
-def lines_of(folder: Path) -> int:
-    """Return how many lines to beat a campaign measures before it is ready."""
-    created = read_events(folder)[0].body
-    assert isinstance(created, Created)
-    return len(lines_to_beat(created))
-
-
 def wait_ready(folder: Path, until: float) -> Counted:
-    """Return when noise and lines to beat are measured; AssertionError where that takes too long."""
-    counted, lines = Counted(folder), lines_of(folder)
-
-    def ready() -> bool:
-        kinds = counted.look()
-        return kinds["calibrated"] > 0 and kinds["baselined"] >= lines
-
-    wait_until("the campaign is ready", ready, until - time.monotonic())
+    """Return when the noise is measured; AssertionError where that takes too long."""
+    counted = Counted(folder)
+    wait_until(
+        "the campaign is ready",
+        lambda: counted.look()["calibrated"] > 0,
+        until - time.monotonic(),
+    )
     return counted
 
 
