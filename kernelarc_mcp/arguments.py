@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 _NO_TEXT = re.compile("[\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
 """A lone surrogate, or what stands for bytes that were no text."""
+_ADDED = ("wait_for_previous",)
+"""What clients add to every tool's arguments themselves (Gemini CLI): no slip of the model's."""
 _TYPE_NAMES = {
     "string": "a string",
     "integer": "an integer",
@@ -23,7 +25,7 @@ _TYPE_NAMES = {
 
 
 def known_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that the tool has; clients add some of their own, which mean nothing."""
+    """Return the arguments that the tool has; of others the answer says that they were ignored."""
     return {name: value for name, value in arguments.items() if name in schema["properties"]}
 
 
@@ -50,6 +52,14 @@ def number_fault(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str
     return None
 
 
+def ignored(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """Return which arguments the tool does not have, as one sentence, or an empty string."""
+    strangers = [_short(name) for name in given if name not in {*schema["properties"], *_ADDED}][:5]
+    if not strangers:
+        return ""
+    return f"Ignored, because this tool has no such argument: {', '.join(strangers)}."
+
+
 def explain(schema: Mapping[str, Any], given: Mapping[str, Any], error: ValidationError) -> str:
     """Return one sentence for each argument that was refused."""
     said: dict[str, str] = {}
@@ -59,7 +69,8 @@ def explain(schema: Mapping[str, Any], given: Mapping[str, Any], error: Validati
             continue
         if fault["type"] == "missing":
             wanted = allowed(schema["properties"].get(name, {}))
-            said[name] = f"`{name}` is missing: expected {wanted}.{_ignored(schema, given)}"
+            note = ignored(schema, given)
+            said[name] = f"`{name}` is missing: expected {wanted}.{note and f' ({note})'}"
         else:
             inside = "".join(f"[{_short(part)}]" for part in fault["loc"][1:])
             value = _at(given.get(name), fault["loc"][1:])
@@ -110,13 +121,6 @@ def received(value: object) -> str:
             return f"an object with {len(value)} keys"
         case _:
             return "a value of another type"
-
-
-def _ignored(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    strangers = [_short(name) for name in given if name not in schema["properties"]][:5]
-    if not strangers:
-        return ""
-    return f" (Ignored, because this tool has no such argument: {', '.join(strangers)}.)"
 
 
 def _texts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -15,12 +15,13 @@ from kernelarc_mcp.host.errors import HostError
 from kernelarc_mcp.host.lenses import Backend
 from kernelarc_mcp.host.wording import worded
 from kernelarc_mcp.schema import inline
+from kernelarc_mcp.views import Answer
 
 log = logging.getLogger(__name__)
 
 
 class CampaignTool(Tool):
-    """A tool that answers a bad call in our words and ignores arguments it does not have."""
+    """A tool that answers a bad call in our words, and says which arguments it ignored."""
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
@@ -43,6 +44,7 @@ class CampaignTool(Tool):
                 self._refuse(said.explain(self.parameters, arguments, error.__cause__))
             raise
 
+        answer = _noted(answer, said.ignored(self.parameters, arguments))
         return self._converted(answer) if convert_result else answer
 
     def _converted(self, answer: Any) -> CallToolResult | InputRequiredResult:
@@ -61,6 +63,13 @@ class CampaignTool(Tool):
     def _refuse(self, fault: str | None) -> None:
         if fault:
             raise ToolError(f"{self.name}: {fault} Nothing was stored.")
+
+
+def _noted(answer: Any, note: str) -> Any:
+    """Return an answer whose next step says first what was ignored of the call."""
+    if not note or not isinstance(answer, Answer):
+        return answer
+    return answer.model_copy(update={"next_step": f"{note} {answer.next_step}"})
 
 
 def make_tool(

@@ -1,10 +1,11 @@
 """Bad calls: every tool answers clearly, stores nothing and goes on serving."""
 
+import json
 from typing import Any
 
 import pytest
 from server_campaigns import KERNEL, Place
-from serving import ERAS, Era, answer_of, connected, refusal_of
+from serving import ERAS, Era, answer_of, connected, refusal_of, text_of
 
 from kernelarc_mcp.host.envelope import MAX_BYTES, MAX_FILES
 from kernelarc_mcp.host.host import Host
@@ -117,7 +118,9 @@ async def test_a_conclusion_over_its_caps_is_refused_with_cap_and_length(
         answer_of(await client.call_tool("write_conclusion", fits))
 
 
-async def test_arguments_a_tool_does_not_have_are_ignored(place: Place, silent_guard: str) -> None:
+async def test_arguments_a_tool_does_not_have_are_ignored_and_named_in_its_answer(
+    place: Place, silent_guard: str
+) -> None:
     stranger = {"wait_for_previous": True, "note": "\ud800", "limits": 10**400}
     async with connected(Host.open(place.folder), "ada", silent_guard) as client:
         for name, arguments in (
@@ -131,7 +134,21 @@ async def test_arguments_a_tool_does_not_have_are_ignored(place: Place, silent_g
             ("view_leaderboard", {}),
             ("view_snapshot", {}),
         ):
-            answer_of(await client.call_tool(name, {**arguments, **stranger}))
+            result = await client.call_tool(name, {**arguments, **stranger})
+            note = "Ignored, because this tool has no such argument: 'note', 'limits'. "
+            assert answer_of(result)["next_step"].startswith(note)
+            assert json.loads(text_of(result)) == result.structured_content
+
+
+async def test_what_clients_add_to_every_call_is_ignored_without_a_word(
+    place: Place, silent_guard: str
+) -> None:
+    async with connected(Host.open(place.folder), "ada", silent_guard) as client:
+        told = [
+            answer_of(await client.call_tool("get_brief", added))["next_step"]
+            for added in ({}, {"wait_for_previous": True})
+        ]
+    assert told[0] == told[1]
 
 
 async def test_a_misspelt_argument_is_named(place: Place, silent_guard: str) -> None:
