@@ -7,6 +7,7 @@ import typer
 import yaml
 
 from kernelarc_mcp.cli.console import UserError
+from kernelarc_mcp.cli.options import gpus_here
 from kernelarc_mcp.host.settings import CampaignSettings
 
 Lenses = Annotated[
@@ -98,6 +99,17 @@ def doubts(settings: CampaignSettings) -> list[str]:
     return [
         f"{' and '.join(gpus)}: the campaign is judged on CPUs (--device {settings.device}), whatever"
         " GPUs a fleet has; for a campaign on GPUs say --device cuda:0, of which a fleet ignores the number"
+    ]
+
+
+def not_here(device: str) -> list[str]:
+    """Say that this machine lacks a campaign's device, where it does; it may be served elsewhere."""
+    if device == "cpu" or int(device.removeprefix("cuda:")) < (seen := gpus_here()):
+        return []
+    found = f"{seen} NVIDIA GPU{'' if seen == 1 else 's'}" if seen else "no NVIDIA GPU"
+    return [
+        f"--device {device}: this machine has {found} that can be used: serve the campaign on one that"
+        " has this device, as it cannot be changed later"
     ]
 
 

@@ -37,6 +37,7 @@ from kernelarc_mcp.cli.campaign_options import (
     WallSeconds,
     doubts,
     given,
+    not_here,
     read_settings,
     retention,
 )
@@ -229,7 +230,7 @@ def new(
         **retention(retained),
     }
     settings = settings_from(file=more, read=from_file, **said)
-    for doubt in doubts(settings):
+    for doubt in [*doubts(settings), *not_here(settings.device)]:
         err.print(f"warning: {doubt}", markup=False)
     tokens = create_campaign(folder, read, settings, seed)
     if as_json:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from kernelarc_guard.cuda import driver
 from kernelarc_guard.cuda.clocks import LOCK_CLOCKS
 from kernelarc_guard.formats.flashinfer import TraceSet
 from kernelarc_guard.formats.places import is_set
@@ -15,6 +16,7 @@ from kernelarc_guard.solution import Solution, read_solution, reference_solution
 from kernelarc_mcp.cli.console import UserError
 from kernelarc_mcp.data import data_dir
 from kernelarc_mcp.host.guard_client import UNSANDBOXED_VARIABLE
+from kernelarc_mcp.host.settings import check_device
 
 GUARD_PYTHON_VARIABLE = "KERNELARC_GUARD_PYTHON"
 
@@ -97,7 +99,22 @@ RecordOption = Annotated[
         show_default="the problem's seed, else its reference",
     ),
 ]
-Device = Annotated[str, typer.Option("--device", help="Device to measure on.")]
+
+
+def known_device(value: str) -> str:
+    """Return a device's name as it was given; UserError where no guard can know it."""
+    try:
+        return check_device(value) if value else value
+    except ValueError as error:
+        raise UserError(f"--device: {error}") from None
+
+
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="cpu|cuda:N", callback=known_device, help="Device to measure on."
+    ),
+]
 Workloads = Annotated[
     str, typer.Option("--workloads", metavar="FILE", help="Workload file inside the folder.")
 ]
@@ -109,6 +126,14 @@ def guard_python(given: str) -> str:
     if not (os.path.isfile(chosen) and os.access(chosen, os.X_OK)):
         raise UserError(f"--guard-python: {chosen} is not an executable file")
     return chosen
+
+
+def gpus_here() -> int:
+    """Return how many NVIDIA GPUs this process can see; none without a driver."""
+    try:
+        return driver.device_count()
+    except (driver.NoDriver, driver.CudaError):
+        return 0
 
 
 def library() -> dict[str, Path]:

@@ -15,6 +15,7 @@ from kernelarc_mcp.cli.options import (
     Json,
     LockClocks,
     guard_python,
+    known_device,
 )
 from kernelarc_mcp.evaluation import Case
 from kernelarc_mcp.exporting.candidates import candidates
@@ -28,7 +29,13 @@ def reproduce(
         str, typer.Argument(metavar="[SUBMISSION]", help="A ticket; the record without one.")
     ] = "record",
     device: Annotated[
-        str, typer.Option(help="Device to measure on.", show_default="the campaign's")
+        str,
+        typer.Option(
+            metavar="cpu|cuda:N",
+            callback=known_device,
+            help="Device to measure on.",
+            show_default="the campaign's",
+        ),
     ] = "",
     guard: GuardPython = "",
     allow_unsandboxed: AllowUnsandboxed = False,

@@ -12,11 +12,16 @@ from typing import Annotated, Final
 import typer
 
 from kernelarc_guard import cores
-from kernelarc_guard.cuda import driver
 from kernelarc_mcp.cache import cache_root
 from kernelarc_mcp.cli.children import stopped_by_signals
 from kernelarc_mcp.cli.console import UserError, err
-from kernelarc_mcp.cli.options import AllowUnsandboxed, GuardPython, LockClocks, guard_python
+from kernelarc_mcp.cli.options import (
+    AllowUnsandboxed,
+    GuardPython,
+    LockClocks,
+    gpus_here,
+    guard_python,
+)
 from kernelarc_mcp.executors import DEFAULT_PORT, read_head
 
 LEAST_CORES: Final = 4
@@ -168,7 +173,7 @@ def _devices(given: list[str]) -> tuple[bool, int, str]:
         if len(wanted) > 1:
             raise UserError("--device none: nothing else can be said beside it")
         return False, 0, ""
-    count = _gpus() if set(wanted) - {"cpu"} else 0
+    count = gpus_here() if set(wanted) - {"cpu"} else 0
     if "all" in wanted:
         return "cpu" in wanted or count == 0, count, ""
     numbers = []
@@ -200,10 +205,3 @@ def _check_builders(builders: int, *, cpu: bool, devices: bool) -> None:
         raise UserError(f"--builders beside a GPU takes {LEAST_CORES} cores or more")
     if builders > len(cores.ALL):
         raise UserError(f"--builders {builders}: this host has {len(cores.ALL)} cores")
-
-
-def _gpus() -> int:
-    try:
-        return driver.device_count()
-    except (driver.NoDriver, driver.CudaError):
-        return 0

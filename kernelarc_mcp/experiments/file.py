@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from kernelarc_guard.devices import default_parameters
 from kernelarc_guard.model import Model
-from kernelarc_mcp.host.settings import CampaignSettings, check_name
+from kernelarc_mcp.host.settings import CampaignSettings, check_device, check_name
 
 PLACEHOLDERS: Final = ("python", "clients", "url", "agent", "seed", "attempts", "folder")
 """What a client command may name in braces; its token is in KERNELARC_TOKEN, not in the command."""
@@ -91,6 +91,11 @@ class Experiment(Model):
     @classmethod
     def _client(cls, client: list[str]) -> list[str]:
         return check_command(client)
+
+    @field_validator("device")
+    @classmethod
+    def _device(cls, device: str) -> str:
+        return check_device(device)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -19,7 +19,7 @@ from kernelarc_mcp.host.journal import Clock, Journal, utc_now
 from kernelarc_mcp.host.ledger import FILE, Ledger
 from kernelarc_mcp.host.lenses import eligible_lenses, read_lens
 from kernelarc_mcp.host.memo import Memo
-from kernelarc_mcp.host.settings import CampaignSettings, check_name
+from kernelarc_mcp.host.settings import CampaignSettings, check_device, check_name
 from kernelarc_mcp.host.storage import storage_faults
 from kernelarc_mcp.host.workspace import write_workspace
 from kernelarc_mcp.requests import Requests
@@ -76,6 +76,11 @@ def create_campaign(
     definition = problem.definition
     if settings.problem != definition.name:
         raise CampaignError(f"the settings name {settings.problem}, the problem {definition.name}")
+    try:
+        check_device(settings.device)
+    except ValueError as error:
+        # Not in the settings themselves: ledgers with such a device were made, and stay readable.
+        raise CampaignError(f"device: {error}") from None
     if seed is not None and seed.definition != definition.name:
         raise CampaignError(f"the seed solves {seed.definition}, the problem is {definition.name}")
     if folder.is_dir() and any(folder.iterdir()):

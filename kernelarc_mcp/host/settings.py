@@ -14,6 +14,7 @@ from kernelarc_memory import Retention
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 """What a campaign or an agent may be called: it becomes a directory name."""
+_DEVICE: Final = re.compile(r"cpu|cuda:(0|[1-9][0-9]{0,3})")
 
 
 def check_name(name: str) -> str:
@@ -22,6 +23,13 @@ def check_name(name: str) -> str:
         raise ValueError(
             f"{name!r}: 1 to 40 letters, digits, '-' or '_', starting with a letter or a digit"
         )
+    return name
+
+
+def check_device(name: str) -> str:
+    """Return `name` where a guard can know it as a device, else raise ValueError."""
+    if not _DEVICE.fullmatch(name):
+        raise ValueError(f"{name!r}: expected cpu or cuda:N, for instance cuda:0 for the first GPU")
     return name
 
 

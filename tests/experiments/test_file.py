@@ -41,6 +41,7 @@ def written(folder: Path, **changes: object) -> Path:
         ({"arms": [SINGLE | {"lenses": 1}]}, "arms.0.lenses: Extra inputs are not permitted"),
         ({"arms": [SINGLE | {"name": "no spaces"}]}, "arms: name: 'no spaces': 1 to 40 letters"),
         ({"arms": [SINGLE | {"name": "x" * 31}]}, "expected 30 letters at most"),
+        ({"device": "gpu"}, "device: 'gpu': expected cpu or cuda:N, for instance cuda:0"),
         ({"seeds": [1]}, "seeds: expected 2 different ones, one for each run"),
         ({"client": ["go", "{who}"]}, "client: {who} stands for nothing; expected {python},"),
         ({"client": []}, "client: expected a program and its arguments"),

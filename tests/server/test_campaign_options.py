@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 from command_line import Run
+from host_places import make_campaign
 
+from kernelarc_mcp.host.errors import CampaignError
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.settings import CampaignSettings
 
@@ -83,7 +85,7 @@ def test_a_mistake_in_an_option_that_wins_over_the_file_is_the_options(
 
 
 def test_models_of_gpus_for_a_campaign_on_cpus_are_doubted_and_allowed_and_status_tells_them(
-    run: Run, tmp_path: Path
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "search.yaml"
     path.write_text("device_model: NVIDIA H200\nextra_models: [NVIDIA H100]\nin_flight: 4\n")
@@ -94,11 +96,41 @@ def test_models_of_gpus_for_a_campaign_on_cpus_are_doubted_and_allowed_and_statu
     _, told, _ = run("status", str(tmp_path / "cpu"))
     said = "In a fleet: device_model NVIDIA H200; extra_models NVIDIA H100; in_flight 4"
     assert said in " ".join(told.split())
+    monkeypatch.setattr("kernelarc_mcp.cli.campaign_options.gpus_here", lambda: 1)
     assert _new(run, tmp_path / "gpu", "--settings", str(path), "--device", "cuda:0") == (0, "")
     path.write_text("device_model: AMD EPYC 9654 96-Core Processor\n")
     assert _new(run, tmp_path / "epyc", "--settings", str(path)) == (0, "")
     _, told, _ = run("status", str(tmp_path / "epyc"))
     assert "extra_models" not in told and "in_flight" not in told
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda", "cuda:", "cuda:01", "CPU"])
+def test_a_device_that_no_guard_knows_makes_no_campaign(
+    run: Run, tmp_path: Path, name: str
+) -> None:
+    said = f"--device: '{name}': expected cpu or cuda:N"
+    status, err = _new(run, tmp_path / "made", "--device", name)
+    assert status == 2 and said in err
+    assert not (tmp_path / "made").exists()
+    solution = tmp_path / "kernel.py"
+    solution.write_text("def run(x): return x\n")
+    judging = ("evaluate", "--problem", "softmax", "--solution", str(solution))
+    for command in (judging, ("calibrate", "--problem", "softmax"), ("reproduce", str(tmp_path))):
+        status, out, err = run(*command, "--device", name)
+        assert (status, out) == (2, "") and said in err
+    with pytest.raises(CampaignError, match=f"device: '{name}': expected cpu or cuda:N"):
+        make_campaign(tmp_path / "host", device=name)
+
+
+def test_a_device_that_this_machine_lacks_is_warned_of(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, (gpus, said) in enumerate(((0, "no NVIDIA GPU that"), (1, "1 NVIDIA GPU that"))):
+        monkeypatch.setattr("kernelarc_mcp.cli.campaign_options.gpus_here", lambda gpus=gpus: gpus)
+        status, err = _new(run, tmp_path / str(number), "--device", "cuda:1")
+        assert status == 0 and f"warning: --device cuda:1: this machine has {said}" in err
+    monkeypatch.setattr("kernelarc_mcp.cli.campaign_options.gpus_here", lambda: 2)
+    assert _new(run, tmp_path / "there", "--device", "cuda:1") == (0, "")
 
 
 @pytest.mark.parametrize("said", ["0", "all", "1.5"])
