@@ -84,7 +84,6 @@ class DutyWork:
         request = self._duties.calibration()
         if request is None:
             return
-        _LOG.info("calibrating: the device's noise is measured before anything", extra=NOTABLE)
         noted = self._teller.noter("The device's noise is being measured first")
 
         def heard(progress: Progress) -> None:
@@ -106,19 +105,29 @@ class DutyWork:
     async def _recalibrate(self) -> None:
         """Do the calibration that is due; drop one that was asked for after so many failures."""
         failures = 0
+        told = ""
         while self.calibration_due():
+            if not told:
+                said = "calibrating: the device's noise is measured before anything"
+                _LOG.info(said, extra=NOTABLE)
             try:
                 await self.calibrate()
             except GuardError as error:
                 failures += not isinstance(error, DeviceLost)
-                why = f"The guard {error}."
-                if failures >= CALIBRATION_TRIES and self._duties.drop_calibration(why):
+                why = error.words
+                if failures >= CALIBRATION_TRIES and self._duties.drop_calibration(error.sentence):
+                    said = "a calibration failed %d times and is given up, the last one stays: %s"
+                    _LOG.warning(said, failures, why)
                     self._teller.all_is_well()
                     return
-                said = f"Nothing is judged, a calibration failed: {error.words}."
-                self._teller.note(said)
+                if why != told:
+                    said = "nothing is judged, a calibration failed: %s; tried again every %g s"
+                    _LOG.warning(said, why, self._retry)
+                    told = why
+                self._teller.note(f"Nothing is judged, a calibration failed: {why}.")
                 await anyio.sleep(self._retry)
             else:
+                told = ""
                 self._teller.all_is_well()
 
     async def _judge_baseline(self, plan: BaselinePlan) -> None:
@@ -136,7 +145,7 @@ class DutyWork:
                 deaths += 1
                 if deaths > MAX_RESTARTS:
                     # A line to beat is worth having, but no reason to judge nobody.
-                    self._judge.baselined(plan, None, f"The guard {error}.")
+                    self._judge.baselined(plan, None, error.sentence)
                     break
             else:
                 self._judge.baselined(plan, result, result.detail or plan.detail)
@@ -177,7 +186,7 @@ class DutyWork:
                 deaths += 1
                 if deaths > MAX_RESTARTS:
                     self._teller.all_is_well()
-                    return None, f"The guard {error}."
+                    return None, error.sentence
             else:
                 self._teller.all_is_well()
                 return result, result.detail

@@ -142,7 +142,7 @@ class ExtraWork:
                     # What was lost, or cannot be begun, is nobody's fault: it stays owed.
                     failures += not isinstance(error, DeviceLost | GuardNotStarted)
                     if failures > MAX_RESTARTS:
-                        why = f"It could not be compared with the seed there: the guard {error}."
+                        why = f"It could not be compared with the seed there: {error.words}."
                         self.store(plan, device, None, why)
                         return
                     _LOG.info("%s on %s again: %s", plan.record, plan.model, error)

@@ -43,13 +43,28 @@ class GuardError(Exception):
         """Return what happened, to be read within a sentence."""
         return f"the guard {self}"
 
+    @property
+    def sentence(self) -> str:
+        """Return the same as a sentence of its own."""
+        return f"{self.words[:1].upper()}{self.words[1:]}."
+
 
 class GuardDied(GuardError):
     """The guard's process ended, hung past its deadline or did not keep to the protocol."""
 
+    @property
+    def words(self) -> str:
+        """Return how it ended."""
+        return f"the guard died: {self}"
+
 
 class GuardNotStarted(GuardDied):
     """The guard's process could not even be started: nothing about a candidate."""
+
+    @property
+    def words(self) -> str:
+        """Return that it cannot be started, and why."""
+        return f"the guard {self}"
 
 
 class DeviceLost(GuardError):
@@ -70,6 +85,11 @@ class GuardRefused(GuardError):
         """As in the guard's refusal: `record_failed`, `anchor_failed`, `builder_lost` or empty."""
         self.lease = lease
         """When the device was held for it all the same."""
+
+    @property
+    def words(self) -> str:
+        """Return what the guard said."""
+        return f"the guard refused: {self}"
 
 
 class GuardClient:

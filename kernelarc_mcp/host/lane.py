@@ -1,5 +1,6 @@
 """One submission on one lane: the screen, the stake, the confirmation, and what may go wrong."""
 
+import logging
 from contextlib import suppress
 from typing import Final
 
@@ -12,6 +13,7 @@ from kernelarc_mcp.host.judgement import Claim, Judge
 from kernelarc_mcp.host.judging import Executor
 from kernelarc_mcp.host.telling import Teller
 
+_LOG: Final = logging.getLogger(__name__)
 _FIRST_REST: Final = 1.0
 """Seconds after the first refusal of a submission: what disturbed the device is often over by then."""
 
@@ -38,6 +40,8 @@ class Lane:
         self._retry = retry
         self._rests: dict[str, float] = {}
         """Seconds that a lane rested last for a submission that the guard could not judge."""
+        self._told = ""
+        """Why the guard could not judge the submission that it refused last, as the log was told."""
 
     async def run(self, claim: Claim) -> None:
         """Settle a claim or queue it again, whatever happens."""
@@ -48,14 +52,15 @@ class Lane:
                 staked = True
                 await self._confirm(claim, *promising)
             self._rests.pop(claim.ticket, None)
+            self._told = ""
         except GuardNotStarted as error:
-            await self._refused(claim, f"The guard {error}.", staked)
+            await self._refused(claim, error.sentence, staked)
         except GuardDied as error:
-            self._judge.interrupted(claim, "guard_died", f"The guard died: {error}.")
+            self._judge.interrupted(claim, "guard_died", error.sentence)
         except DeviceLost as error:
             self._judge.interrupted(claim, "device_lost", f"The device was lost: {error}.")
         except GuardRefused as error:
-            said = f"The guard refused: {error}."
+            said = error.sentence
             if error.code == "record_failed":
                 self._judge.interrupted(claim, "record_failed", said)
             elif error.code == "builder_lost":
@@ -77,8 +82,13 @@ class Lane:
         rests = "Nothing is judged" if self._executor.lanes <= 1 else "A lane judges nothing"
         self._teller.note(f"{rests}: {why}")
         longer = 2 * self._rests.get(claim.ticket, _FIRST_REST / 2)
-        rest = self._rests[claim.ticket] = min(self._retry, longer)
-        await anyio.sleep(self._retry if staked else rest)
+        self._rests[claim.ticket] = min(self._retry, longer)
+        rest = self._retry if staked else self._rests[claim.ticket]
+        if why != self._told:
+            said = "%s was not judged and is tried again in %g s: %s"
+            _LOG.warning(said, claim.ticket, rest, why)
+            self._told = why
+        await anyio.sleep(rest)
         self._teller.all_is_well()
 
     async def _screen(self, claim: Claim) -> tuple[Result, float] | None:

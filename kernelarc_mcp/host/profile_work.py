@@ -59,7 +59,7 @@ class ProfileWork:
             teller.all_is_well()
             return
         except GuardError as error:
-            detail = f"It was not profiled: the guard {error}."
+            detail = f"It was not profiled: {error.words}."
             told = error.lease if isinstance(error, GuardRefused) else None
             lease = told or watch.until_now()
         body = ProfileDone(

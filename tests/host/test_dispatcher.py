@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -17,8 +18,10 @@ from host_places import (
     planned,
 )
 
+from kernelarc_guard.protocol import Request, Result
 from kernelarc_mcp.host.dispatcher import Dispatcher
 from kernelarc_mcp.host.election import SeatTaken
+from kernelarc_mcp.host.guard_client import GuardClient, GuardRefused
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.verify import verify
 
@@ -254,6 +257,29 @@ def test_a_guard_that_never_survives_ends_in_guard_lost(
     assert verify(folder) == []
 
 
+def test_the_log_says_once_why_a_calibration_fails_until_the_reason_changes(
+    folder: Path, guard: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kernelarc_mcp.host.duty_work")
+    reasons = ["no such device", "no such device", "the reference raised"]
+    ask = GuardClient.judge
+
+    async def judge(self: GuardClient, request: Request, **how: Any) -> Result:
+        if reasons:
+            raise GuardRefused(reasons.pop(0))
+        return await ask(self, request, **how)
+
+    monkeypatch.setattr(GuardClient, "judge", judge)
+    with opened(folder) as host:
+        anyio.run(Dispatcher(host, guard, retry_seconds=0.0).run_until_idle)
+    began, first, second, ready = (one.getMessage() for one in caplog.records)
+    failed = "nothing is judged, a calibration failed: the guard refused: "
+    assert first == f"{failed}no such device; tried again every 0 s"
+    assert second == f"{failed}the reference raised; tried again every 0 s"
+    assert began.startswith("calibrating: ") and ready.startswith("calibrated: ")
+    assert verify(folder) == []
+
+
 def test_after_a_refusal_a_submission_is_soon_judged_again(folder: Path, guard: str) -> None:
     async def judge(host: Host) -> None:
         with anyio.fail_after(120):
@@ -267,13 +293,16 @@ def test_after_a_refusal_a_submission_is_soon_judged_again(folder: Path, guard: 
 
 
 def test_refusals_that_are_not_the_candidates_fault_never_settle_it(
-    folder: Path, guard: str
+    folder: Path, guard: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with opened(folder) as host:
         ticket = host.submit("ada", source=planned(1, "refuse_often")).ticket
         anyio.run(Dispatcher(host, guard, retry_seconds=0.01).run_until_idle)
         assert host.submission("ada", ticket).verdict == "ACCEPT"
         assert len(claims(host)) == 5
+    (said,) = (one.getMessage() for one in caplog.records if one.name.endswith(".lane"))
+    again = "s001 was not judged and is tried again in 0.01 s: "
+    assert said == f"{again}The guard refused: the nursery does not start."
     assert verify(folder) == []
 
 

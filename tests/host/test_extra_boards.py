@@ -140,7 +140,7 @@ def test_what_is_wrong_or_cannot_be_judged_there_is_said_and_stays_the_record(fo
         host.submit("ada", source=planned(1, "narrow:20"))
         dispatch(host, Reaching())
         host.submit("ada", source=planned(2, "gain:20"))
-        dispatch(host, Reaching(*[GuardDied("died: its process ended" + " again" * 40)] * 3))
+        dispatch(host, Reaching(*[GuardDied("its process ended" + " again" * 40)] * 3))
         assert host.board().record.submission == "s002"
         views = {one.record: one for one in read_report(folder).other_models[0].rows}
         assert (views["s001"].reason, views["s001"].over_seed) == ("wrong_result", None)

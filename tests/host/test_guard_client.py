@@ -12,7 +12,14 @@ from host_places import make_problem, scripted_guard
 from kernelarc_guard.protocol import Calibrate, Progress
 from kernelarc_guard.solution import reference_solution
 from kernelarc_mcp.host import guard_client, guard_process
-from kernelarc_mcp.host.guard_client import GuardClient, GuardDied, GuardRefused
+from kernelarc_mcp.host.guard_client import (
+    DeviceLost,
+    GuardClient,
+    GuardDied,
+    GuardError,
+    GuardNotStarted,
+    GuardRefused,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -207,3 +214,19 @@ async def test_messages_that_no_log_can_take_are_told_and_the_guard_goes_on(
     async with GuardClient(scripted_guard(tmp_path), log) as guard:
         await guard.judge(request(tmp_path), deadline=60)
     assert "scripted guard" in caplog.text and str(log) in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (GuardRefused("the reference raised"), "The guard refused: the reference raised."),
+        (GuardDied("no answer within 5 seconds"), "The guard died: no answer within 5 seconds."),
+        (GuardNotStarted("cannot be started"), "The guard cannot be started."),
+        (DeviceLost("gpu0 is gone"), "Gpu0 is gone."),
+    ],
+)
+async def test_what_went_wrong_reads_as_a_sentence_and_within_one(
+    error: GuardError, sentence: str
+) -> None:
+    assert error.sentence == sentence
+    assert error.words == sentence[0].lower() + sentence[1:-1]

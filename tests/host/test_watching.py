@@ -244,7 +244,7 @@ def test_failed_canaries_quarantine_the_device_until_it_is_calibrated_again(
 
 
 def test_a_calibration_that_always_fails_is_dropped_and_judging_goes_on(
-    folder: Path, guard: str
+    folder: Path, guard: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with opened(folder) as host:
         judge_all(folder, guard)
@@ -255,6 +255,8 @@ def test_a_calibration_that_always_fails_is_dropped_and_judging_goes_on(
         anyio.run(Dispatcher(host, guard, retry_seconds=0.01).run_until_idle)
         (dropped,) = bodies(host, "calibration_dropped")
         assert "ended" in str(dropped["detail"])
+        said = caplog.records[-1].getMessage()
+        assert said.startswith("a calibration failed 3 times and is given up, the last one stays: ")
         assert host.submission("ada", ticket).verdict == "ACCEPT"
     assert verify(folder) == []
 
