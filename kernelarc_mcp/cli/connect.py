@@ -94,12 +94,14 @@ def connect(
         raise UserError(f"--project: {project} is no folder")
     form = form_for(client, door, trust=trust)
     _write(form, project) if write else _print(form, project)
+    entry = project.resolve() / form.changes[0].path
+    all_the_same = f"{entry} names this address all the same." if write else ""
     for note in form.notes:
         err.print(note, markup=False)
     err.print(f"First prompt for the agent: {PROMPT}", markup=False)
     tried = check is not False and (bool(token) or not isinstance(door, HttpDoor))
     if isinstance(door, HttpDoor) and not tried and not url and door.doubt:
-        err.print(door.doubt, markup=False)
+        err.print(f"{door.doubt} {all_the_same}".rstrip(), markup=False)
     if check is False:
         return
     if not tried:
@@ -113,7 +115,7 @@ def connect(
         if check:
             raise typer.Exit(NOT_CONNECTED)
         return
-    _try(door, token, who, form)
+    _try(door, token, who, form, all_the_same if isinstance(door, HttpDoor) else "")
 
 
 def _print(form: Form, project: Path) -> None:
@@ -134,7 +136,7 @@ def _write(form: Form, project: Path) -> None:
             err.print(f"{path} is yours: add what {loop} says to it by hand.", markup=False)
 
 
-def _try(door: Door, token: str, agent: str, form: Form) -> None:
+def _try(door: Door, token: str, agent: str, form: Form, all_the_same: str) -> None:
     # The MCP SDK takes more than a second to import; nothing before this needs it.
     from kernelarc_mcp.connecting.check import CannotConnect, look
 
@@ -144,6 +146,8 @@ def _try(door: Door, token: str, agent: str, form: Form) -> None:
         seen = anyio.run(look, door, token, form.era)
     except CannotConnect as error:
         err.print(f"kernelarc-mcp: not connected: {error}", markup=False)
+        if all_the_same:
+            err.print(all_the_same, markup=False)
         sys.exit(NOT_CONNECTED)
     if agent and seen.agent != agent:
         err.print(f"kernelarc-mcp: connected, but as {seen.agent}, not {agent}", markup=False)

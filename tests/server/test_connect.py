@@ -359,6 +359,40 @@ def test_connect_finds_a_campaign_wherever_it_is_served_and_says_when_it_no_long
     assert noted is not None and not noted.stopped, "another server's note"
 
 
+def test_a_second_server_that_ends_or_dies_leaves_the_address_of_the_first(
+    run: Run, place: Place, silent_guard: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELARC_TOKEN", place.tokens["ada"])
+    base = ("connect", str(place.folder), "--client", "json", "--http")
+
+    def reached_at() -> str:
+        status, out, err = run(*base)
+        assert status == 0 and "get_brief: ada on doubling" in err, err
+        return str(json.loads(out)["mcpServers"]["kernelarc"]["url"])
+
+    with http_server(place.folder, silent_guard) as (_, first):
+        with http_server(place.folder, silent_guard) as (_, second):
+            assert reached_at() == second
+        assert reached_at() == first
+        with http_server(place.folder, silent_guard) as (process, _):
+            process.kill()
+            process.wait()
+        assert reached_at() == first
+        remember(place.folder, "http://127.0.0.1:9/mcp")
+        stopped(place.folder, first)
+        noted = remembered(place.folder)
+        assert noted is not None and (noted.url, noted.stopped) == ("http://127.0.0.1:9/mcp", False)
+        stopped(place.folder, noted.url)
+    write = ("--write", "--project", str(tmp_path))
+    status, _, err = run(*base, *write)
+    assert status == 1 and "not connected: nobody answers at http://127.0.0.1:9/mcp" in err
+    assert f"{tmp_path / 'mcp.json'} names this address all the same." in err
+    monkeypatch.delenv("KERNELARC_TOKEN")
+    status, _, err = run(*base, *write)
+    assert status == 0 and "has stopped" in err and "names this address all the same." in err
+    assert "all the same" not in run(*base)[2]
+
+
 def test_two_campaigns_never_share_an_input_of_vs_code(place: Place, tmp_path: Path) -> None:
     doors = [
         http_door("http://127.0.0.1:1", folder, "rms", agent)
