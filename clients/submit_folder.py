@@ -158,6 +158,7 @@ async def submit_all(campaign: Campaign, candidates: list[Candidate]) -> None:
         if directive == "STOP":
             print(f"{candidate.name}: not submitted, no attempt is left", flush=True)
             continue
+        campaign.judging = candidate.name
         view = await campaign.call("submit_candidate", **candidate.arguments)
         charged = view["charged"]
         view = await campaign.judged(view)

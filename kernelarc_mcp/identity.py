@@ -15,9 +15,10 @@ def caller(launched_as: str = "") -> str:
     token = get_access_token()
     if token is not None:
         if token.scopes != ["agent"]:
+            role, _, name = token.client_id.partition(":")
             raise NotAllowed(
-                f"this token is {token.client_id}'s, which only reads: it takes no part, submits"
-                " nothing and has no brief"
+                f"this is the token of the {role} {name!r}, which only reads: it takes no part,"
+                " submits nothing and has no brief"
             )
         return token.client_id
     if launched_as:

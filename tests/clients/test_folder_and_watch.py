@@ -11,7 +11,7 @@ from command_line import Run
 from host_places import make_campaign, scripted_guard
 from server_process import http_server
 from submit_folder import BadCandidate, detail_of, read_candidate, read_folder
-from tuning.connection import said
+from tuning.connection import KNOWN, said
 from watch import news
 
 from kernelarc_mcp.cli.submission import print_submission
@@ -63,6 +63,7 @@ def test_a_folder_is_submitted_in_order_and_its_lessons_are_written_once(
     assert lines[3] == "2_broken.py: s002 REJECT build_failed"
     assert lines[4].startswith("  kernel.py:1: expected something else.")
     assert lines[5] == "2_broken.py: wrote a trap"
+    assert "1_fast.py: Queued, place 1.\n" in errors and "pair" not in errors
     status, shown, errors = run("status", str(folder), "--submission", "s002")
     assert status == 0, errors
     assert shown.startswith("s002 by ada: REJECT build_failed\nkernel.py:1: expected something")
@@ -105,8 +106,23 @@ def test_a_watcher_is_told_of_verdicts_and_records_pushed_or_polled(
     assert status == 0, errors
     assert "record s001 by bob" in out.splitlines()[0]
     status, out, errors = end(start("watch.py", url, KERNELARC_TOKEN="ka_wrong"))
-    assert (status, out) == (1, "")
-    assert len(errors.strip().splitlines()) == 1
+    assert (status, out, errors) == (1, "", f"watch: {url}: {KNOWN[401]}\n")
+
+
+def test_who_cannot_submit_a_folder_is_told_why_in_the_last_line(
+    served: tuple[Path, str, dict[str, str]], tmp_path: Path
+) -> None:
+    folder, url, _ = served
+    (tmp_path / "a.py").write_text(FAST)
+    arguments = ("submit_folder.py", str(tmp_path))
+    status, out, errors = end(start(*arguments, "--url", url, KERNELARC_TOKEN="ka_wrong"))
+    assert (status, out, errors) == (1, "", f"submit_folder: {url}: {KNOWN[401]}\n")
+    stdio = ("--stdio-campaign", str(folder), "--name", "nobody")
+    status, out, errors = end(start(*arguments, *stdio))
+    *_, own, last = errors.splitlines()
+    assert (status, out) == (1, "") and "nobody" in own
+    ended = f"the server process for {folder} ended; its own line above says why"
+    assert last == f"submit_folder: {ended}"
 
 
 @pytest.mark.parametrize(

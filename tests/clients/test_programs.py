@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import minimal
 import pytest
 from client_processes import end, start
 from host_places import make_campaign, opened, scripted_guard, silent_guard
 from http_door import until
 from server_process import http_server
-from tuning.connection import HANDED_ON, server_environment
+from tuning.connection import COUNTED, HANDED_ON, KNOWN, NOBODY, server_environment
 
 from kernelarc_guard.problem import read_problem
 from kernelarc_mcp.data import data_dir
@@ -33,6 +34,7 @@ class Running:
     url: str
     tokens: dict[str, str]
     guard: str
+    viewer: str
 
 
 @pytest.fixture
@@ -58,8 +60,10 @@ def serving(place: Path, *agents: str) -> Iterator[Running]:
     )
     problem = read_problem(data_dir("kernels") / "rmsnorm")
     tokens = dict(Host.create(folder, settings, problem, None))
+    with opened(folder) as host:
+        viewer = host.issue_token("eye", "viewer")
     with http_server(folder, guard) as (_, url):
-        yield Running(folder, url, tokens, guard)
+        yield Running(folder, url, tokens, guard, viewer)
 
 
 def test_two_tuners_spend_their_attempts_obey_and_draft(running: Running) -> None:
@@ -110,6 +114,7 @@ def test_the_minimal_client_prints_verdict_and_next_step(shared: Running, tmp_pa
     assert status == 0, errors
     assert "REJECT build_failed: kernel.py:1: expected something else." in out
     assert "submitting kernel.py, and waiting" in out
+    assert "  Queued, place 1.\n" in errors
 
 
 def test_the_minimal_client_sends_either_binding_of_cpp(shared: Running, tmp_path: Path) -> None:
@@ -130,6 +135,27 @@ def test_the_minimal_client_sends_either_binding_of_cpp(shared: Running, tmp_pat
         host.close()
         assert proposal.binding == binding
         assert proposal.destination_passing
+
+
+def test_the_minimal_client_pays_for_no_draft_that_declares_nothing(tmp_path: Path) -> None:
+    folder, kernel, other = tmp_path / "campaign", tmp_path / "kernel.py", tmp_path / "other.py"
+    kernel.write_text("PLAN = 'gain:-9'\n\n\ndef run(x, y):\n    return x + y\n")
+    other.write_text("PLAN = 'broken'\n\n\ndef run(left, right):\n    return right * 1 + left\n")
+    token = dict(make_campaign(folder, r_draft=1))["ada"]
+    with http_server(folder, scripted_guard(tmp_path)) as (_, url):
+        status, out, errors = end(start("minimal.py", url, str(kernel), KERNELARC_TOKEN=token))
+        assert status == 0 and "DRAFT: r reached 1" in out, out + errors
+        arguments = ("minimal.py", url, str(other))
+        status, out, errors = end(start(*arguments, KERNELARC_TOKEN=token))
+        assert status == 1 and "directive is DRAFT" in errors and "algorithm=NAME" in errors
+        with opened(folder) as host:
+            assert host.board("ada").attempts_used == 1
+        declared = ("algorithm=right first", "layout=rows")
+        status, out, errors = end(start(*arguments, *declared, KERNELARC_TOKEN=token))
+        assert status == 0 and "REJECT build_failed" in out, out + errors
+    with opened(folder) as host, host.campaign.journal.reading() as state:
+        proposal = list(state.attempts.values())[-1].proposal
+    assert (proposal.algorithm, proposal.layout) == ("right first", "rows")
 
 
 def submitted(folder: Path) -> bool:
@@ -167,10 +193,16 @@ def test_what_a_user_does_wrong_with_the_minimal_client_is_one_line(
     token, gone = shared.tokens["bob"], str(tmp_path / "gone.py")
     for arguments, given, said in (
         ((shared.url, str(kernel)), "wrong", "knows no such token"),
-        (("http://127.0.0.1:9/mcp", str(kernel)), token, "http://127.0.0.1:9/mcp: "),
+        (("http://127.0.0.1:9/mcp", str(kernel)), token, "http://127.0.0.1:9/mcp: nobody answers"),
+        (
+            (shared.url, str(kernel)),
+            shared.viewer,
+            f"{shared.url}: get_brief: this is the token of",
+        ),
+        ((shared.url, str(kernel), "lens=new"), token, "[algorithm=NAME]"),
         ((shared.url, str(kernel)), "", "KERNELARC_TOKEN"),
         ((), token, "usage: "),
-        ((shared.url, gone), token, gone),
+        ((shared.url, gone), token, f"minimal: {gone}: No such file"),
         (("not a url", str(kernel)), token, "not a url"),
         ((shared.url.removesuffix("mcp"), str(kernel)), token, "its path is /mcp"),
     ):
@@ -205,11 +237,28 @@ def test_a_server_process_of_ones_own_is_given_its_settings_and_no_token(
 
 
 def test_a_tuner_that_reaches_no_server_says_so_in_one_line() -> None:
-    status, _, errors = end(
-        start("tuner.py", "--url", "http://127.0.0.1:9/mcp", KERNELARC_TOKEN="none")
-    )
-    assert status == 1
-    assert "Traceback" not in errors and errors.startswith("tuner: ")
+    url = "http://127.0.0.1:9/mcp"
+    status, _, errors = end(start("tuner.py", "--url", url, KERNELARC_TOKEN="none"))
+    assert (status, errors) == (1, f"tuner: {url}: {NOBODY}\n")
+
+
+def test_all_clients_have_the_same_words_for_a_server_that_does_not_take_them() -> None:
+    assert (minimal.KNOWN, minimal.NOBODY) == (KNOWN, NOBODY)
+    assert minimal.COUNTED == COUNTED
+
+
+def test_only_the_steps_of_a_judgement_are_told() -> None:
+    for message, step in (
+        (
+            "Queued, place 2. calibrating: pair 4: a block is measured.",
+            "Queued, place 2. calibrating",
+        ),
+        ("correctness: workload 3 of 16", "correctness"),
+        ("timing: timing started", "timing"),
+        ("timing: Confirming: pair 7: a block is measured", "timing: Confirming"),
+        ("build: waiting for the device", "build: waiting for the device"),
+    ):
+        assert COUNTED.sub("", message) == step
 
 
 def test_a_tuner_refuses_a_problem_it_has_no_family_for(tmp_path: Path) -> None:
