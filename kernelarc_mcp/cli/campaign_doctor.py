@@ -34,6 +34,8 @@ class Finding(Model):
 
 def examine_campaign(folder: Path) -> list[Finding]:
     """Return what is right and wrong with a campaign's directory; nothing in it is changed."""
+    if not folder.is_dir():
+        return [_directory(folder)]
     findings = [_directory(folder), _room(folder)]
     try:
         ledger = Ledger.open_read_only(folder)

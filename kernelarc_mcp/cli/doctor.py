@@ -52,20 +52,35 @@ def doctor(
 ) -> None:
     """Say what this machine offers: interpreter, compiler, torch, sandbox, device, cache.
 
-    With DIR say instead what is right and wrong with a campaign's directory, and what to do.
+    With DIR say instead what is right and wrong with a campaign's directory, and what to do. Exit status 1:
+    something is wrong with it.
     """
     findings = examine(guard_python(guard)) if folder is None else examine_campaign(folder)
     if as_json:
         print_json([finding.model_dump() for finding in findings])
-        return
+    else:
+        _show(findings, _in_short(findings) if folder is None else _of_campaign(folder, findings))
+    if folder is not None and any(finding.state == "missing" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _show(findings: list[Finding], in_short: str) -> None:
     colours = {"ok": "green", "warning": "yellow", "missing": "red"}
     table = Table("check", "state", "detail")
     for finding in findings:
         colour = colours[finding.state]
         table.add_row(finding.name, f"[{colour}]{finding.state}[/{colour}]", finding.detail)
     out.print(table)
-    if folder is None:
-        out.print(_in_short(findings), markup=False)
+    out.print(in_short, markup=False)
+
+
+def _of_campaign(folder: Path, findings: list[Finding]) -> str:
+    """Say in a line whether a campaign's directory is in order."""
+    for state in ("missing", "warning"):
+        if names := [finding.name for finding in findings if finding.state == state]:
+            fine = "is not in order" if state == "missing" else "works"
+            return f"{folder} {fine}: see {', '.join(names)} above."
+    return f"{folder} is in order."
 
 
 def _in_short(findings: list[Finding]) -> str:

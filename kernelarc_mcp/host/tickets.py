@@ -207,8 +207,10 @@ def activity(campaign: Campaign, state: CampaignState) -> list[str]:
     nobody = holder is None or holder.gone
     if state.unsettled and nobody:
         # What is noted, and how far a judgement had come, is of a process that is no more.
+        count = len(state.unsettled)
+        waiting = "1 submission waits" if count == 1 else f"{count} submissions wait"
         return [
-            f"No server works on this campaign: {len(state.unsettled)} submissions wait for one;"
+            f"No server works on this campaign: {waiting} for one;"
             f" `kernelarc-mcp serve {campaign.folder}` goes on."
         ]
     # What a server said of its fleet goes with it, however it went.

@@ -200,6 +200,22 @@ def test_doctor_names_what_is_missing(run: Run, tmp_path: Path) -> None:
     assert short == "This machine cannot judge yet: see guard python, sandbox above."
 
 
+def test_doctor_of_a_directory_says_whether_it_is_in_order_and_ends_with_status_1_if_not(
+    run: Run, place: Place, tmp_path: Path
+) -> None:
+    status, out, _ = run("doctor", str(place.folder))
+    assert status == 0 and out.strip().splitlines()[-1] == f"{place.folder} is in order."
+    gone, empty = tmp_path / "nowhere", tmp_path / "empty"
+    empty.mkdir()
+    for folder, names in ((gone, "directory"), (empty, "database")):
+        status, out, err = run("doctor", str(folder))
+        assert (status, err) == (1, "")
+        assert out.strip().splitlines()[-1] == f"{folder} is not in order: see {names} above."
+    status, out, _ = run("doctor", str(gone), "--json")
+    (row,) = json.loads(out)
+    assert (status, row["detail"]) == (1, f"{gone}: no such directory")
+
+
 def test_status_says_when_no_server_works_on_what_is_queued(run: Run, place: Place) -> None:
     assert "No server works" not in run("status", str(place.folder))[1]
     host = Host.open(place.folder)
@@ -209,4 +225,4 @@ def test_status_says_when_no_server_works_on_what_is_queued(run: Run, place: Pla
     finally:
         host.close()
     said = " ".join(run("status", str(place.folder))[1].split())
-    assert "No server works on this campaign: 1 submissions wait for one" in said
+    assert "No server works on this campaign: 1 submission waits for one" in said

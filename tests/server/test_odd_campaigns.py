@@ -82,7 +82,7 @@ def test_what_little_there_is_is_shown_as_it_is(
     assert said in page and said in text and "unknown, not zero" in text
     status, out, _ = run("status", str(folder))
     assert status == 0 and "Cost: No client said what it used" in out
-    waits = "No server works on this campaign: 1 submissions wait for one"
+    waits = "No server works on this campaign: 1 submission waits for one"
     assert (waits in out) == (waits in " ".join(shown.activity)) == (make is crashed)
 
 
