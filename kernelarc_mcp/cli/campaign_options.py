@@ -5,7 +5,9 @@ from typing import Annotated, Any, Final
 
 import typer
 import yaml
+from pydantic_core import ErrorDetails
 
+from kernelarc_guard.model import Model
 from kernelarc_mcp.cli.console import UserError
 from kernelarc_mcp.cli.options import gpus_here
 from kernelarc_mcp.host.settings import CampaignSettings
@@ -59,6 +61,7 @@ SettingsFile = Annotated[
         help="YAML or JSON with any of a campaign's settings; options win over it.",
     ),
 ]
+MOST_AGENTS: Final = 64
 _OURS: Final = {
     "problem": "--problem names it",
     "device": "--device names it",
@@ -72,22 +75,55 @@ def read_settings(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         said = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except FileNotFoundError:
+        raise UserError(f"--settings {path}: no such file") from None
+    except OSError as error:
+        raise UserError(f"--settings {path}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"--settings {path}: {' '.join(str(error).split())}") from None
     if said is None:
         return {}
     if not isinstance(said, dict):
         raise UserError(f"--settings {path}: expected names and values, not {type(said).__name__}")
-    known = CampaignSettings.model_fields
-    for name in said:
-        if name in _OURS:
-            raise UserError(f"--settings {path}: {name}: not in a file, {_OURS[name]}")
-        if name not in known:
-            allowed = ", ".join(sorted(known.keys() - _OURS.keys()))
-            raise UserError(
-                f"--settings {path}: {name}: no setting of a campaign; allowed: {allowed}"
-            )
+    known = CampaignSettings.model_fields.keys() - _OURS.keys()
+    if strange := [name for name in said if name not in known]:
+        first = strange[0]
+        allowed = f"no setting of a campaign; allowed: {', '.join(sorted(known))}"
+        why = f"not in a file, {_OURS[first]}" if first in _OURS else allowed
+        raise UserError(f"--settings {path}: {first}: {why}{and_more(len(strange) - 1)}")
+    count = said.get("agents")
+    if type(count) is int and 1 <= count <= MOST_AGENTS:
+        return said | {"agents": numbered(count)}
     return said
+
+
+def numbered(agents: int) -> list[str]:
+    """Return the names of so many agents that were given none."""
+    return [f"agent-{number}" for number in range(1, agents + 1)]
+
+
+def and_more(faults: int) -> str:
+    """Say how many further faults there are; nothing where there is none."""
+    return f" (and {faults} more fault{'' if faults == 1 else 's'})" if faults else ""
+
+
+def in_words(fault: ErrorDetails) -> str:
+    """Say what is wrong with one setting, and what is expected."""
+    where = fault["loc"]
+    field = CampaignSettings.model_fields.get(str(where[0])) if where else None
+    group = field.annotation if field is not None else None
+    inner = group.model_fields if isinstance(group, type) and issubclass(group, Model) else {}
+    match fault["type"]:
+        case "extra_forbidden" if inner:
+            return f"no such name; allowed: {', '.join(sorted(inner))}"
+        case "list_type" if where[0] == "agents":
+            return f"expected names, as in [ada, grace], or a number from 1 to {MOST_AGENTS}"
+        case "list_type":
+            return "expected a list, as in [ONE, TWO]"
+        case "model_type" if inner:
+            return f"expected names and values, as in {{{min(inner)}: ...}}; names: {', '.join(sorted(inner))}"
+        case _:
+            return fault["msg"].removeprefix("Value error, ")
 
 
 def doubts(settings: CampaignSettings) -> list[str]:

@@ -28,6 +28,7 @@ from kernelarc_mcp.cli.author import (
     unused,
 )
 from kernelarc_mcp.cli.campaign_options import (
+    MOST_AGENTS,
     GpuSeconds,
     Lenses,
     Money,
@@ -35,9 +36,12 @@ from kernelarc_mcp.cli.campaign_options import (
     SettingsFile,
     Snapshots,
     WallSeconds,
+    and_more,
     doubts,
     given,
+    in_words,
     not_here,
+    numbered,
     read_settings,
     retention,
 )
@@ -78,13 +82,19 @@ def settings_from(
     try:
         return CampaignSettings.model_validate(values)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        why = fault["msg"].removeprefix("Value error, ")
+        # What else was not even looked at is no fault of its own.
+        faults = [
+            one
+            for one in error.errors(include_url=False, include_input=False)
+            if one["type"] != "default_factory_not_called"
+        ]
+        fault = faults[0]
+        why = in_words(fault)
         where = ".".join(str(part) for part in fault["loc"]) or "settings"
         name = str(fault["loc"][0]) if fault["loc"] else why.partition(":")[0]
         if name in read and read[name] is values[name]:
             where = f"--settings {file}: {where}"
-        raise UserError(f"{where}: {why}") from None
+        raise UserError(f"{where}: {why}{and_more(len(faults) - 1)}") from None
 
 
 def _author(request: Request, python: str, device: str, judge: bool, as_json: bool) -> None:
@@ -117,7 +127,9 @@ def new(
     problem: ProblemOption = "",
     agents: Annotated[
         int | None,
-        typer.Option(min=1, max=64, help="Expected agents: agent-1 to agent-N.", show_default="1"),
+        typer.Option(
+            min=1, max=MOST_AGENTS, help="Expected agents: agent-1 to agent-N.", show_default="1"
+        ),
     ] = None,
     attempts: Annotated[
         int | None,
@@ -214,7 +226,7 @@ def new(
         "problem": read.definition.name,
         **given(
             name=name or None,
-            agents=[f"agent-{number}" for number in range(1, agents + 1)] if agents else None,
+            agents=numbered(agents) if agents else None,
             attempts=attempts,
             pool=pool or None,
             r_draft=r_draft,

@@ -53,6 +53,21 @@ def test_a_file_says_any_setting_and_options_win_over_it(run: Run, tmp_path: Pat
     [
         ("attemps: 3\n", "attemps: no setting of a campaign; allowed: agents, attempts"),
         ("problem: softmax\n", "problem: not in a file, --problem names it"),
+        ("attemps: 3\ndevice: cpu\nx: 1\n", "wall_seconds (and 2 more faults)"),
+        ("device: cuda:0\nx: 1\n", "--device names it (and 1 more fault)"),
+        (
+            "attempts: none\nin_flight: 0\n",
+            "valid integer, unable to parse string as an integer (and 1 more fault)",
+        ),
+        (
+            "schedule: {cals: 7}\n",
+            "schedule.cals: no such name; allowed: anchor_calls, build_seconds",
+        ),
+        ("schedule: 7\n", "schedule: expected names and values, as in {anchor_calls: ...}; names:"),
+        ("parameters: {targets: 1}\n", "parameters.targets: no such name; allowed: "),
+        ("agents: 0\n", "agents: expected names, as in [ada, grace], or a number from 1 to 64"),
+        ("agents: true\n", "agents: expected names, as in [ada, grace], or a number"),
+        ("lenses: speed\n", "search.yaml: lenses: expected a list, as in [ONE, TWO]"),
         ("- 3\n", "expected names and values, not list"),
         ("attempts: [\n", "while parsing"),
         ("attempts: none\n", "search.yaml: attempts: Input should be a valid integer"),
@@ -73,6 +88,19 @@ def test_a_mistake_in_the_file_names_what_and_where(
     assert status != 0
     assert expected in " ".join(err.split())
     assert not (tmp_path / "made" / "campaign.db").exists()
+
+
+def test_a_file_may_say_how_many_agents_there_are(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "search.yaml"
+    path.write_text("agents: 2\n")
+    assert _new(run, tmp_path / "made", "--settings", str(path)) == (0, "")
+    assert _settings(tmp_path / "made").agents == ["agent-1", "agent-2"]
+
+
+def test_a_settings_file_that_cannot_be_read_is_told_so(run: Run, tmp_path: Path) -> None:
+    for path, said in ((tmp_path / "gone.yaml", "no such file"), (tmp_path, "Is a directory")):
+        status, err = _new(run, tmp_path / "made", "--settings", str(path))
+        assert status == 2 and f"--settings {path}: " in err and said in err and "Errno" not in err
 
 
 def test_a_mistake_in_an_option_that_wins_over_the_file_is_the_options(
