@@ -17,7 +17,7 @@ Directives, after every verdict:
 - CONTINUE: improve on your branch.
 - RESTORE: your last try was reverted; start again from your branch (view_snapshot pages it).
 - DRAFT: you are on a plateau. Take your new lens and submit something that differs in algorithm, \
-DSL or layout from your branch, not a light edit of it.
+DSL or layout from your branch (declare which) and shares at most 80 % of its text.
 - STOP: your attempts are spent. Reading and conclusions stay allowed.
 
 Verdicts: REJECT (refused before its values were looked at), REVERT (wrong, slower, or not shown \

@@ -4,6 +4,7 @@ from typing import Any
 
 from mcp.server import MCPServer
 
+from kernelarc_mcp.host.gate import MAX_SIMILARITY
 from kernelarc_mcp.instructions import INSTRUCTIONS
 
 
@@ -34,5 +35,6 @@ def add_prompts(server: MCPServer[Any]) -> None:
             "view_leaderboard and view_snapshot for what others did. Then write a candidate that "
             "differs from your branch in at least one of algorithm, DSL and memory layout, "
             "declare them (algorithm, dsl, layout) in submit_candidate, and start from an empty "
-            "file: a light edit of the branch is refused as draft_not_new."
+            f"file: what shares more than {MAX_SIMILARITY:.0%} of its text with the branch is refused as "
+            "draft_not_new, which costs an attempt."
         )

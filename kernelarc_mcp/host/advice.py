@@ -3,6 +3,7 @@
 from typing import Literal
 
 from kernelarc_mcp.host.budget import directive
+from kernelarc_mcp.host.gate import MAX_SIMILARITY
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState
 
 Read = Literal["", "brief", "lens", "memory"]
@@ -49,7 +50,9 @@ def _draft(state: CampaignState, standing: AgentStanding, read: Read) -> str:
     lead = f"Your lens is {standing.lens}; {peers}" if read == "lens" else lens
     return (
         f"DRAFT: r reached {state.campaign.settings.r_draft}. {lead}. Then submit a new draft that"
-        f" changes the algorithm, DSL or layout and is no light edit of {standing.branch}."
+        f" changes the algorithm, DSL or layout, declares which, and shares at most"
+        f" {MAX_SIMILARITY:.0%} of its text with {standing.branch}; what shares more is refused and costs"
+        " an attempt."
     )
 
 

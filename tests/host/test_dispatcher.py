@@ -155,8 +155,12 @@ def test_the_plateau_forces_a_draft_that_must_be_new(tmp_path: Path, guard: str)
         with pytest.raises(Exception, match="only while your directive is DRAFT"):
             host.snapshot("ada", other)
         judge_all(folder, guard)
-        state = host.brief("ada").state
+        brief = host.brief("ada")
+        state = brief.state
         assert state.directive == "DRAFT" and state.lens != lens and state.r == 2
+        assert (
+            "at most 80% of its text" in brief.next_step and "costs an attempt" in brief.next_step
+        )
         assert "gain:30" in host.snapshot("ada", other).text
 
         light = text.replace("scale_1 = 1", "scale_1 = 2")

@@ -1,6 +1,7 @@
 """The skill text and the plugin: generated from one source, short, and about the tools there are."""
 
 import json
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -9,6 +10,7 @@ from server_campaigns import create
 
 from kernelarc_guard.reasons import Verdict
 from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.host.gate import MAX_SIMILARITY
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.instructions import INSTRUCTIONS
 from kernelarc_mcp.server import build_server
@@ -34,6 +36,13 @@ def test_the_skill_is_short_and_tells_the_whole_loop_in_order() -> None:
         assert word in loop_text()
     assert f"at most {SUMMARY_CAP} characters" in loop_text()
     assert f"at most {LESSON_CAP};" in loop_text()
+
+
+def test_how_much_a_draft_may_share_is_told_before_it_is_paid_for() -> None:
+    most = f"{MAX_SIMILARITY * 100:.0f} %"
+    reasons = Path(__file__).parents[2] / "docs" / "reasons.md"
+    for text in (INSTRUCTIONS, skill_text(), reasons.read_text(encoding="utf-8")):
+        assert most in text
 
 
 def test_the_skills_front_matter_names_its_folder_and_says_when_to_use_it() -> None:
