@@ -202,7 +202,15 @@ def _judged(problem: Problem, python: str, device: str) -> list[str]:
             f"{problem.folder}: written, but its reference was judged {found.speedup:.3f} times as fast "
             "as itself: this device is not measured well (kernelarc-mcp doctor)"
         )
-    return [f"the reference against itself: {found.verdict} {found.reason}, as it should be"]
+    return [gained_nothing(found.verdict, found.reason)]
+
+
+def gained_nothing(verdict: str, reason: str) -> str:
+    """Say that a problem's reference was judged against itself as any kernel that is no faster."""
+    return (
+        "Judged: a kernel that is no faster gains nothing, as the reference does against itself"
+        f" ({verdict} {reason})."
+    )
 
 
 def _named(option: str, given: list[str] | None) -> dict[str, str]:

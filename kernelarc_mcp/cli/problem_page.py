@@ -36,7 +36,7 @@ def page(problem: Problem, device: str) -> list[str]:
         *(_tensor(name, spec) for name, spec in definition.inputs.items()),
         "OUTPUTS",
         *(_tensor(name, spec) for name, spec in definition.outputs.items()),
-        "AXES",
+        *(["AXES"] if definition.axes else []),
         *(f"- {name}: {_axis(axis)}" for name, axis in definition.axes.items()),
         "WORKLOADS",
         *_workloads(problem),

@@ -1,6 +1,7 @@
 """`problems`: what can be optimised out of the box, or what a folder of problems holds."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Annotated, Final
@@ -77,7 +78,7 @@ def problems(
     if as_json:
         print_json([one.model_dump(mode="json") for one in found])
     else:
-        _show(found, run)
+        _show(found, run, Path(given) if given and len(found) > 1 else None)
         if given and len(found) == 1 and not found[0].error:
             print_page(read_problem(_places(given)[0], workloads), device)
     if any(one.error for one in found):
@@ -133,6 +134,10 @@ def _listed(place: Path, workloads: str) -> Listed:
     )
 
 
+def _inside(place: str, below: Path) -> str:
+    return os.path.relpath(os.path.realpath(place), os.path.realpath(below))
+
+
 def _run(one: Listed, python: str, device: str, workloads: str) -> Listed:
     place = device if device.startswith("cuda") else "cpu"
     command = [python, "-I", "-m", "kernelarc_guard.formats.trying", one.folder, workloads, place]
@@ -150,14 +155,19 @@ def _run(one: Listed, python: str, device: str, workloads: str) -> Listed:
     return one.model_copy(update=answer)
 
 
-def _show(found: list[Listed], run: bool) -> None:
+def _show(found: list[Listed], run: bool, below: Path | None) -> None:
+    """Print a table, with where each problem is where they were found below a folder."""
     said = "reference" if run else "description"
     told = any(one.state for one in found)
-    table = Table("problem", "class", "workloads", *(("state", "needs") if told else ()), said)
+    place = () if below is None else ("folder",)
+    table = Table(
+        "problem", *place, "class", "workloads", *(("state", "needs") if told else ()), said
+    )
     for one in found:
         last = one.error or (one.ran if run else one.description)
         state = (one.state, one.needs) if told else ()
-        table.add_row(one.name, one.operator_class, str(one.workloads or ""), *state, last)
+        where = () if below is None else (_inside(one.folder, below),)
+        table.add_row(one.name, *where, one.operator_class, str(one.workloads or ""), *state, last)
     out.print(table)
     for one in found:
         for warning in one.warnings:

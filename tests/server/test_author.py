@@ -7,7 +7,7 @@ import pytest
 from command_line import Run, command_line
 
 from kernelarc_guard.problem import read_problem
-from kernelarc_mcp.cli.author import request_from
+from kernelarc_mcp.cli.author import gained_nothing, request_from
 from kernelarc_mcp.cli.console import UserError
 
 NONE: dict[str, list[str] | None] = dict.fromkeys(
@@ -34,6 +34,15 @@ def test_a_function_of_a_file_here_becomes_a_problem(
     problem = read_problem(tmp_path / "made")
     assert [one.axes for one in problem.workloads] == [{"rows": 2}, {"rows": 4}]
     assert problem.definition.inputs["x"].dtype == "float64"
+    status, out, err = run("new", "made", "--from", "mine:double", *shape, "--no-judge")
+    assert (status, out) == (2, "") and f"{tmp_path / 'made'}: exists; expected a new folder" in err
+    assert "if an earlier try was broken off and left it, remove it first" in err
+
+
+def test_a_reference_that_is_no_faster_than_itself_is_not_told_as_a_failure() -> None:
+    said = gained_nothing("REVERT", "not_proven_close")
+    assert said.startswith("Judged: a kernel that is no faster gains nothing,")
+    assert said.endswith(" (REVERT not_proven_close).")
 
 
 def test_a_campaign_needs_a_problem_and_a_problem_no_campaign(run: Run, tmp_path: Path) -> None:

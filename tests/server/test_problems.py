@@ -15,6 +15,7 @@ from kernelarc_guard.formats.trying import run_once
 from kernelarc_guard.problem import ProblemError, read_problem
 
 LARGE = changed(WORKLOAD, "axes.n", 2**40)
+LONE = changed(WORKLOAD, "axes", {})
 
 
 def test_the_library_is_listed_with_class_needs_and_state(run: Run) -> None:
@@ -53,7 +54,16 @@ def test_every_problem_below_a_folder_is_listed_with_what_is_wrong(
     assert (status, good["name"], good["workloads"]) == (1, "scale", 1)
     assert good["warnings"] == ["definition.json: odd: unknown key, ignored"]
     assert bad["error"].startswith("definition.json: name: ")
-    assert run("problems", str(tmp_path / "a"))[0] == 0
+    for more in ((), ("--run",)):
+        rows = run("problems", str(tmp_path), *more)[1].splitlines()
+        named = [[cell.strip() for cell in row.split("│")[1:3]] for row in rows if "│" in row]
+        assert named == [["scale", "a/good"], ["b", "b"]]
+    status, out, _ = run("problems", str(tmp_path / "a"))
+    assert status == 0 and "folder" not in out and "AXES" in out
+    fixed = changed(changed(DEFINITION, "axes", {}), "inputs.x.shape", ["3", "4"])
+    write_problem(tmp_path / "c", changed(fixed, "outputs.y.shape", ["3", "4"]), [LONE])
+    status, out, _ = run("problems", str(tmp_path / "c"))
+    assert status == 0 and "INPUTS" in out and "AXES" not in out
     for path, says in (
         (tmp_path / "gone", "is no folder and no library problem"),
         (tmp_path / "a" / "x", "no problem"),

@@ -37,7 +37,8 @@ def author(request: Request) -> Answer:
     notes: list[str] = []
     target = Path(request.folder)
     if target.exists():
-        return Answer(error=f"{target}: exists; expected a new folder")
+        told = "if an earlier try was broken off and left it, remove it first"
+        return Answer(error=f"{target}: exists; expected a new folder; {told}")
     reference = ""
     try:
         documents = _documents(request, notes)
