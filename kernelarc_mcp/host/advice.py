@@ -4,6 +4,7 @@ from typing import Literal
 
 from kernelarc_mcp.host.budget import directive
 from kernelarc_mcp.host.gate import MAX_SIMILARITY
+from kernelarc_mcp.host.record_words import withdrawn_words
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState
 
 Read = Literal["", "brief", "lens", "memory"]
@@ -85,6 +86,8 @@ def after_verdict(
         return f"Call wait_submission with ticket {attempt.ticket} until it has a verdict."
     step = next_step(state, agent, now, workspace)
     match attempt.verdict:
+        case "KEEP" if gone := withdrawn_words(state, attempt.ticket):
+            lead = gone
         case "KEEP":
             lead = "It is the new record: write a win with write_conclusion."
         case "REJECT" if attempt.reason in ("cancelled", "draft_not_new", "duplicate"):

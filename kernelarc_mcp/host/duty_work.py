@@ -155,7 +155,13 @@ class DutyWork:
     async def _remeasure(self, record: str, request: Compare) -> None:
         what = f"The record {record} is being measured again"
         if (found := await self._measured(request, what)) is not None:
-            self._duties.remeasured(record, *found)
+            if not self._duties.remeasured(record, *found):
+                said = (
+                    f"it could not be measured: {found[1]}"
+                    if found[0] is None
+                    else "nothing is amiss"
+                )
+                _LOG.info("the record %s stands: %s", record, said, extra=NOTABLE)
 
     async def _measure_spread(self, record: str, request: Compare) -> None:
         what = f"The new record {record} is being compared with itself, to see its noise"

@@ -10,9 +10,10 @@ from typing import Final
 
 from kernelarc_mcp.host.derived import OF_EVERYBODY, write_derived
 from kernelarc_mcp.host.errors import LedgerBroken
-from kernelarc_mcp.host.events import Body, Settled, read, seal
+from kernelarc_mcp.host.events import Body, Remeasured, Settled, Suspected, read, seal
 from kernelarc_mcp.host.ledger import Ledger
 from kernelarc_mcp.host.owed import Owed, owe
+from kernelarc_mcp.host.record_words import doubt_line
 from kernelarc_mcp.host.replay import Inconsistent, apply
 from kernelarc_mcp.host.state import CampaignState
 from kernelarc_mcp.host.storage import storage_faults
@@ -21,6 +22,7 @@ from kernelarc_mcp.host.verdict_line import verdict_fields, verdict_line
 VERDICTS: Final = "verdicts"
 """Name, below the package's, of the logger that is told each verdict once it is on disk."""
 _VERDICTS: Final = logging.getLogger("kernelarc_mcp").getChild(VERDICTS)
+_LOG: Final = logging.getLogger(__name__)
 _PAGE: Final = 500
 """Rows that are read at a time."""
 Clock = Callable[[], datetime]
@@ -45,6 +47,7 @@ class Writer:
         self._everybody = False
         """A row may have changed what is derived of agents that it does not name."""
         self._settled: list[tuple[str, dict[str, object]]] = []
+        self._doubts: list[str] = []
 
     def append(self, body: Body, agent: str = "", submission: str = "") -> None:
         """Append one event; raise Inconsistent where it cannot follow the rows before it."""
@@ -60,6 +63,8 @@ class Writer:
         if isinstance(body, Settled):
             attempt = self.state.attempts[submission]
             self._settled.append((verdict_line(attempt), verdict_fields(attempt)))
+        if isinstance(body, Suspected | Remeasured) and (line := doubt_line(self.state, body)):
+            self._doubts.append(line)
 
     def store_blob(self, digest: str, content: bytes) -> None:
         """Keep the bytes of a source file under their digest."""
@@ -74,8 +79,10 @@ class Writer:
         agents = list(self.state.agents) if self._everybody else sorted(self._agents)
         write_derived(self._ledger.connection, self.state, sorted(self._touched), agents)
 
-    def log_verdicts(self) -> None:
-        """Tell the log of the verdicts that are on disk now."""
+    def tell_log(self) -> None:
+        """Tell the log of the verdicts, and of doubted records, that are on disk now."""
+        for line in self._doubts:
+            _LOG.warning(line)
         for line, fields in self._settled:
             _VERDICTS.info(line, extra={"fields": fields})
 
@@ -115,7 +122,7 @@ class Journal:
                     # What was applied is not on disk: start again from the rows.
                     self._state = CampaignState()
                 raise
-            writer.log_verdicts()
+            writer.tell_log()
 
     @contextmanager
     def reading(self) -> Iterator[CampaignState]:

@@ -113,7 +113,8 @@ def interrupted(state: CampaignState, event: Event, body: Interrupted) -> None:
         due = has_to_repeat(state, attempt)
         expect(event, body.cause == due, f"what stood against it was {due or 'nothing'}")
         expect(event, _kept(attempt) or _promising(attempt), "only what won is compared again")
-        attempt.drift_repeat |= body.cause == "record_drifted"
+        if body.cause == "record_drifted":
+            attempt.doubted = attempt.against
         return_stake(state, attempt)
     attempt.deaths += counts_as_death(attempt, body.cause)
     # Otherwise a stake that was out is lost: the confirmation may have been seen.
@@ -134,7 +135,7 @@ def has_to_repeat(state: CampaignState, attempt: Attempt) -> Repeat | None:
     suspect = state.suspect is not None and state.suspect.record == attempt.against
     if suspect and not _kept(attempt):
         return "record_suspect"
-    if suspect and not attempt.drift_repeat:
+    if suspect and not attempt.doubted:
         return "record_drifted"
     return None if attempt.against == state.record.ticket else "record_moved"
 

@@ -89,8 +89,8 @@ class Attempt:
     claims: int = 0
     claimed_seq: int = 0
     """Row of its last claim."""
-    drift_repeat: bool = False
-    """Compared again once because the record it beat had drifted."""
+    doubted: str = ""
+    """Record that it beat first and that had drifted: it was compared again for that, once."""
     screen: Result | None = None
     """Without its pairs."""
     confirmation: Result | None = None
@@ -140,6 +140,8 @@ class RecordStep:
     """`speedup` with its spread; None for the seed."""
     withdrawn: str = ""
     """Reason code; empty while it may stand."""
+    withdrawn_detail: str = ""
+    """What was seen of it; empty where that is not known."""
 
 
 @dataclass(frozen=True)

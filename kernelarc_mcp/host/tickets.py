@@ -13,6 +13,7 @@ from kernelarc_mcp.host.election import holder_of
 from kernelarc_mcp.host.errors import NotAllowed, NotYours, UnknownAgent, UnknownTicket
 from kernelarc_mcp.host.events import SEED, Settled
 from kernelarc_mcp.host.onlookers import ONLOOKER, any_attempt, outside_view
+from kernelarc_mcp.host.record_words import told_detail
 from kernelarc_mcp.host.settle import append_settled
 from kernelarc_mcp.host.state import AgentStanding, Attempt, CampaignState
 from kernelarc_mcp.views import AgentState, NumbersView, SubmissionView
@@ -129,7 +130,7 @@ def _view(
         message=message,
         verdict=attempt.verdict,
         reason=attempt.reason,
-        detail=attempt.detail,
+        detail=told_detail(state, attempt),
         speedup=attempt.speedup,
         lower=attempt.lower,
         numbers=_numbers(state, attempt) if attempt.state == "done" else None,

@@ -36,11 +36,11 @@ def add_record(state: CampaignState, step: RecordStep) -> None:
         totals.gain_percent += 100 * math.log(step.gain)
 
 
-def withdraw_record(state: CampaignState, ticket: str, reason: str) -> None:
+def withdraw_record(state: CampaignState, ticket: str, reason: str, detail: str) -> None:
     """Mark a record as withdrawn and take its gain away again."""
     position = state.record_places[ticket]
     step = state.records[position]
-    state.records[position] = replace(step, withdrawn=reason)
+    state.records[position] = replace(step, withdrawn=reason, withdrawn_detail=detail)
     del state.ranking[bisect_left(state.ranking, (-step.speedup, position))]
     insort(state.withdrawn, position)
     lens = state.attempts[ticket].lens

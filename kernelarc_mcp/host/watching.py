@@ -204,12 +204,14 @@ def _spread_updated(state: CampaignState, event: Event, body: SpreadUpdated) -> 
 def _remeasured(state: CampaignState, event: Event, body: Remeasured) -> None:
     suspect = state.suspect
     expect(event, suspect is not None and suspect.record == body.record, "it is not suspect")
+    assert suspect is not None
     expected = withdrawal(state, body.record, body.result)
     expect(event, body.withdrawn == expected, f"its pairs say {expected or 'that it stands'}")
     state.suspect = None
     if not body.withdrawn:
         return
-    withdraw_record(state, body.record, body.withdrawn)
+    detail = suspect.detail if suspect.reason == body.withdrawn else body.detail
+    withdraw_record(state, body.record, body.withdrawn, detail)
     state.spread_due = state.record.ticket
     for agent in state.agents.values():
         own = [s.speedup for s in state.records if s.agent == agent.name and not s.withdrawn]

@@ -1,6 +1,7 @@
 """Records that drift or fail, canaries and quarantine, with a scripted guard and real rows."""
 
 import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def test_a_record_is_published_with_the_ratio_measured_beside_the_seed(
 
 
 def test_a_record_that_stays_slower_than_published_is_withdrawn_for_the_one_before(
-    folder: Path, guard: str
+    folder: Path, guard: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with opened(folder) as host:
         bomb = host.submit("ada", source=planned(1, "fades:20")).ticket
@@ -50,6 +51,22 @@ def test_a_record_that_stays_slower_than_published_is_withdrawn_for_the_one_befo
         assert [one["withdrawn"] for one in bodies(host, "remeasured")] == ["record_drifted"]
         causes = [one["cause"] for one in bodies(host, "interrupted")]
         assert causes == ["record_drifted"]
+        seen = str(bodies(host, "suspected")[0]["detail"])
+        suspect, gone = (one.getMessage() for one in caplog.records)
+        again = f"the record {bomb} is suspect (record_drifted) and is measured again: "
+        assert suspect == f"{again}{seen}"
+        withdrawn = f"the record {bomb} is withdrawn (record_drifted): {seen}"
+        assert gone == f"{withdrawn} The record is seed now."
+        # Both agents are told: who won once more, and whose win it was.
+        told = host.submission("bob", later).detail
+        assert "x the seed's speed over" in told and "the record's speed" not in told
+        won = f"it had won against {bomb}, which was withdrawn (record_drifted): {seen}"
+        assert told.endswith(f" It was judged again, against the seed: {won}")
+        settled = bodies(host, "settled")[-1]
+        assert "x the record's speed over" in str(settled["detail"]), "the ledger keeps its words"
+        own = host.submission("ada", bomb).next_step
+        lead = "It was the record and is withdrawn (record_drifted), so it is no win: "
+        assert own.startswith(f"{lead}{seen} ") and "write a win" not in own
         board = host.board("bob")
         assert board.record.submission == later
         assert {row.submission: row.withdrawn for row in board.rows}[bomb] == "record_drifted"
@@ -78,12 +95,18 @@ def test_an_agent_whose_record_is_withdrawn_goes_back_to_its_own_work(
     assert verify(folder) == []
 
 
-def test_a_record_that_measures_as_published_again_stands(folder: Path, guard: str) -> None:
+def test_a_record_that_measures_as_published_again_stands(
+    folder: Path, guard: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kernelarc_mcp.host.duty_work")
     with opened(folder) as host:
         host.submit("ada", source=planned(1, "dips:20"))
         later = host.submit("bob", source=planned(2, "gain:20")).ticket
         judge_all(folder, guard)
         assert [one["withdrawn"] for one in bodies(host, "remeasured")] == ["", ""]
+        said = [one.getMessage() for one in caplog.records if "stands" in one.getMessage()]
+        assert said == ["the record s001 stands: nothing is amiss"] * 2
+        assert "judged again" not in host.submission("bob", later).detail
         # Compared again once, and then the KEEP counts.
         assert len(bodies(host, "interrupted")) == 1
         assert host.board("bob").record.submission == later
@@ -103,6 +126,8 @@ def test_a_record_that_fails_alone_too_is_withdrawn_and_its_agent_restored(
         assert board.rows[-1].submission == spoiler
         state = host.brief("ada").state
         assert (state.branch, state.directive) == ("seed", "RESTORE")
+        own = host.submission("ada", spoiler).next_step
+        assert "is withdrawn (record_failed)" in own and "an element is off" in own
     assert verify(folder) == []
 
 
