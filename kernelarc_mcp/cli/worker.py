@@ -28,6 +28,8 @@ LEAST_CORES: Final = 4
 """As in `fleet.building`, which is not imported before Ray is known to be there."""
 _PROBE_SECONDS: Final = 3.0
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_RAYS_OWN: Final = range(10002, 20000)
+"""Ports that `ray start` gives to its workers unless its options name others."""
 _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
@@ -116,6 +118,12 @@ def worker(
         raise UserError("say either --head, or --address HOST[:PORT] of the head")
     if head and no_node:
         raise UserError("--no-node: a host with --head starts the cluster's first node itself")
+    if head and port in _RAYS_OWN and not any("worker-port" in one for one in context.args):
+        raise UserError(
+            f"--port: {port} is among the ports that Ray's workers take ({_RAYS_OWN[0]} to"
+            f" {_RAYS_OWN[-1]}); say another, or give them others: -- --min-worker-port=N"
+            " --max-worker-port=N"
+        )
     called = name or platform.node() or "host"
     if not _NAME.fullmatch(called):
         raise UserError(f"--name: {called!r}: letters, digits, '.', '-' and '_', at most 63")

@@ -20,6 +20,8 @@ _STOP_SECONDS: Final = 10.0
 _START_SECONDS: Final = 120.0
 _STARTED: Final = "Ray runtime started"
 _IP: Final = re.compile(r"Local node IP: (\S+)")
+_RAISED: Final = re.compile(r"[A-Za-z_.]+(?:Error|Exception): ")
+"""A traceback's line of the exception."""
 _RECONNECT: Final = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _RECONNECT_SECONDS: Final = "20"
 """After which a node that has lost its head ends; Ray's own value is a minute."""
@@ -28,7 +30,7 @@ _NICENESS: Final = "RAY_worker_niceness"
 
 
 class NodeFailed(Exception):
-    """The node does not start; the message is the last line it wrote."""
+    """The node does not start; the message is the exception it ended with, or the last line it wrote."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,8 @@ class Node:
         finally:
             late.cancel()
         self._process.stdout.close()
-        last = next((line for line in reversed(self._said) if line), "it wrote nothing")
         self.stop()
-        raise NodeFailed(f"`ray start` failed: {last}")
+        raise NodeFailed(f"`ray start` failed: {_cause(self._said)}")
 
     @property
     def ip(self) -> str:
@@ -145,6 +146,13 @@ class Node:
                     os.killpg(process.pid, number)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_STOP_SECONDS)
+
+
+def _cause(said: list[str]) -> str:
+    """Return the line that says why: the last exception's first, which others may follow, or the last."""
+    written = [line for line in said if line]
+    raised = [line for line in written if _RAISED.match(line)]
+    return next(reversed(raised or written), "it wrote nothing")
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

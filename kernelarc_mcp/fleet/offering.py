@@ -33,6 +33,7 @@ WRONG: Final = 4
 """Exit status where trying again would not help."""
 _BEAT_SECONDS: Final = 2.0
 _STATE_SECONDS: Final = 10.0
+_AGAIN_SECONDS: Final = 1.0
 _DEAD_SECONDS: Final = 60.0
 """How long a device may be without an actor before its host starts all anew."""
 _FIRST_SECONDS: Final = 180.0
@@ -59,6 +60,7 @@ class Offering:
     async def start(self) -> None:
         """Start the actor; one of that name which is just ending is waited for."""
         until = time.monotonic() + _DEAD_SECONDS
+        told = False
         while self._actor is None:
             try:
                 self._actor = self._created()
@@ -67,7 +69,14 @@ class Offering:
                     raise Wrong(
                         f"{self._offer.name} is offered already; give this host another --name"
                     ) from error
-                await asyncio.sleep(1.0)
+                if not told:
+                    told = True
+                    print(
+                        f"{self._offer.name} is offered already, by another host of that name or one"
+                        f" that is just ending; waiting up to {_DEAD_SECONDS:g} s for it to be free",
+                        flush=True,
+                    )
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     async def tend(self) -> None:
         """Tell the broker every two seconds that the device is there, until cancelled."""

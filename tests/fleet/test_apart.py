@@ -68,6 +68,7 @@ def test_an_executor_is_named_in_one_word_and_anything_else_is_refused(
         ([], "either --head, or --address"),
         (["--head", "--address", "x"], "either --head, or --address"),
         (["--head", "--no-node"], "--no-node"),
+        (["--head", "--port", "16379"], "Ray's workers take (10002 to 19999)"),
         (["--address", "x:y"], "expected HOST"),
         (["--head", "--name", "a b"], "--name"),
         (["--head", "--device", "tpu"], "expected cpu, cuda:N"),

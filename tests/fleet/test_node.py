@@ -26,6 +26,11 @@ def test_a_node_that_fails_or_hangs_is_told_with_its_last_line_and_leaves_nothin
 ) -> None:
     with pytest.raises(NodeFailed, match="`ray start` failed: no such head"):
         Node(Shell(text="echo no such head; exit 1")).start()
+    raised = (
+        "echo ValueError: a port 16379 is taken; echo 'Ports: {}'; echo Please use others.; exit 1"
+    )
+    with pytest.raises(NodeFailed, match="`ray start` failed: ValueError: a port 16379 is taken$"):
+        Node(Shell(text=raised)).start()
     monkeypatch.setattr(node, "_START_SECONDS", 2.0)
     hanging = Node(Shell(text="echo joining; sleep 600 & wait"))
     # That this is told at all shows that both are gone: the pipe that is read ends with the last of them.

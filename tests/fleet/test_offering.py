@@ -96,6 +96,26 @@ def test_an_actor_that_dies_when_it_is_told_to_end_something_is_tended_further(
     assert len(actor.cancel.asked) >= 3
 
 
+def test_a_name_that_is_taken_is_told_at_once_and_waited_for(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(offering, "_AGAIN_SECONDS", 0.0)
+    offer = Offer("h:cpu", "h", "cpu", "python", tmp_path, tmp_path, {})
+    one = offering.Offering(Ending(), offer, "")
+    actor, taken = Actor(), [ValueError("taken"), ValueError("taken")]
+
+    def created() -> Actor:
+        if taken:
+            raise taken.pop()
+        return actor
+
+    monkeypatch.setattr(one, "_created", created)
+    asyncio.run(one.start())
+    assert one._actor is actor
+    (told,) = capsys.readouterr().out.splitlines()
+    assert told.startswith("h:cpu is offered already, by another host of that name or one that is")
+
+
 PROBLEM = make_problem()
 SHARED: dict[str, Any] = {
     "cache_dir": "/nowhere",
