@@ -1,5 +1,6 @@
 """`calibrate`: measure what the noise of a problem on a device is, and what gain it can resolve."""
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from kernelarc_guard.protocol import Calibrate, Progress
 from kernelarc_guard.solution import Solution
 from kernelarc_mcp.cache import build_cache, calibration_cache, guard_log
 from kernelarc_mcp.calibrations import CalibrationCache
-from kernelarc_mcp.cli.console import UserError, out, print_json
+from kernelarc_mcp.cli.console import UserError, counted, out, print_json
 from kernelarc_mcp.cli.options import (
     Device,
     GuardPython,
@@ -48,7 +49,8 @@ def calibrate(
         Path | None,
         typer.Argument(
             metavar="[DIR]",
-            help="Calibrate a campaign again, which releases a quarantined device.",
+            help="Calibrate a campaign again, which releases a quarantined device; nothing is judged"
+            " meanwhile.",
             show_default=False,
         ),
     ] = None,
@@ -121,11 +123,13 @@ def _campaign(folder: Path, python: str, nurseries: int, pairs: int, as_json: bo
             with shown_stages() as tell:
                 anyio.run(Dispatcher(host, python).run_calibration, tell)
         except SeatTaken:
-            said = "The server of this campaign measures it before it judges on."
+            seconds = duties.calibration_seconds(nurseries * pairs)
+            said = _asked_words(nurseries, pairs, seconds)
             if as_json:
-                print_json({"campaign": str(folder), "asked": True, "said": said})
+                asked = {"nurseries": nurseries, "pairs": pairs, "about_seconds": seconds}
+                print_json({"campaign": str(folder), "asked": True, "said": said} | asked)
             else:
-                out.print(said)
+                out.print(said, markup=False, soft_wrap=True)
             return
         except GuardError as error:
             raise UserError(f"could not calibrate: {error} (guard: {python})") from None
@@ -138,6 +142,21 @@ def _campaign(folder: Path, python: str, nurseries: int, pairs: int, as_json: bo
             out.print(f"The device stays quarantined: {quarantined}", markup=False)
     finally:
         host.close()
+
+
+def _asked_words(nurseries: int, pairs: int, seconds: float | None) -> str:
+    """Say what a campaign's server was asked to measure, and for how long it judges nothing."""
+    about = "how long that takes is not known yet"
+    if seconds is not None:
+        minutes = math.ceil(seconds / 60)
+        about = "less than a minute" if minutes <= 1 else f"about {minutes} minutes"
+        about += ", by what the last one took"
+    of = f"{nurseries} {'nursery' if nurseries == 1 else 'nurseries'} of {pairs} pairs"
+    return (
+        f"The server of this campaign measures it before it judges on: {of} ({about})."
+        " Nothing is judged meanwhile; `kernelarc-mcp status DIR` shows how far it is."
+        " --nurseries and --pairs ask for fewer."
+    )
 
 
 def _show(found: Calibration, problem: Problem, record: Solution, as_json: bool) -> None:
@@ -158,7 +177,7 @@ def _show(found: Calibration, problem: Problem, record: Solution, as_json: bool)
     name = f"{problem.definition.name} on {found.device}: {record.name} against itself"
     out.print(f"{name}, {found.at}", markup=False)
     for what, value in (
-        ("pairs", f"{found.pairs} in {len(found.nurseries)} nurseries"),
+        ("pairs", f"{found.pairs} in {counted(len(found.nurseries), 'nursery', 'nurseries')}"),
         (
             "blocks per pair",
             f"{found.blocks_screen} in a screen, {found.blocks_confirm} confirming",

@@ -16,6 +16,7 @@ from kernelarc_mcp.host.events import (
     Quarantined,
     Remeasured,
     SpreadUpdated,
+    read,
 )
 from kernelarc_mcp.host.restoring import restore_owed
 from kernelarc_mcp.host.state import CampaignState
@@ -71,6 +72,17 @@ class Duties:
         """Have the noise measured again, by whichever process is the dispatcher."""
         with self._campaign.journal.writing() as writer:
             writer.append(CalibrationAsked(nurseries=nurseries, pairs=pairs))
+
+    def calibration_seconds(self, pairs: int) -> float | None:
+        """Return about how long that many pairs take, by the last calibration; None where there is none."""
+        rows = self._campaign.journal.ledger.rows_of(["calibrated"])
+        body = read(rows[-1]).body if rows else None
+        if not isinstance(body, Calibrated) or body.result.lease is None:
+            return None
+        found, lease = body.result.calibration, body.result.lease
+        if found is None or found.pairs == 0:
+            return None
+        return (lease.to_ns - lease.from_ns) / 1e9 * pairs / found.pairs
 
     def calibration(self) -> Calibrate | None:
         """Return the request of the calibration that is due, or None."""

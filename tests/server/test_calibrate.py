@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Run, command_line
+from forging import row_of
 from host_places import make_problem, scripted_guard
 from server_campaigns import DEFINITION, WORKLOADS
 
@@ -20,6 +21,7 @@ from kernelarc_mcp.cli.options import record_of
 from kernelarc_mcp.cli.plot import WIDTH, strip_plot
 from kernelarc_mcp.cli.stages import step_of
 from kernelarc_mcp.data import data_dir
+from kernelarc_mcp.host.election import Seat
 from kernelarc_mcp.machine import describe_machine
 from kernelarc_mcp.noise import warnings
 
@@ -192,6 +194,31 @@ def test_a_campaign_is_calibrated_again_by_hand(run: Run, problem: Path, tmp_pat
     assert "days old" in report["calibration_view"]["warnings"][0]
     assert "Calibration of 2026" in run("status", folder)[1]
     assert run("verify", folder)[0] == 0
+
+
+def test_a_served_campaign_says_what_it_will_measure_and_that_nothing_is_judged_meanwhile(
+    run: Run, problem: Path, tmp_path: Path
+) -> None:
+    guard, folder = scripted_guard(tmp_path), tmp_path / "made"
+    assert run("new", str(folder), "--problem", str(problem), "--nurseries", "2")[0] == 0
+    again = ("calibrate", str(folder), "--guard-python", guard)
+    seat = Seat(folder)
+    seat.take()
+    status, out, _ = run(*again)
+    assert status == 0 and "12 nurseries of 8 pairs (how long that takes is not known yet)" in out
+    assert "Nothing is judged meanwhile" in out and "--nurseries and --pairs ask for fewer" in out
+    seat.release()
+    assert run(*again, "--nurseries", "1", "--pairs", "2")[0] == 0
+    seat.take()
+    document = json.loads(run(*again, "--nurseries", "1", "--pairs", "6", "--json")[1])
+    seat.release()
+    assert (document["asked"], document["nurseries"], document["pairs"]) == (True, 1, 6)
+    assert (
+        "1 nursery of 6 pairs (less than a minute, by what the last one took)" in document["said"]
+    )
+    lease = json.loads(row_of(folder, "calibrated").body)["result"]["lease"]
+    took = (lease["to_ns"] - lease["from_ns"]) / 1e9
+    assert document["about_seconds"] == pytest.approx(3 * took)
 
 
 def test_the_plot_has_a_row_for_each_nursery_and_zero_in_the_middle() -> None:
