@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from kernelarc_mcp.cli.console import UserError, err, out
+from kernelarc_mcp.cli.console import UserError, counted, err, out
 from kernelarc_mcp.cli.options import CampaignDir
 from kernelarc_mcp.connecting.changes import CannotChange
 from kernelarc_mcp.connecting.door import (
@@ -159,7 +159,7 @@ def _try(door: Door, token: str, agent: str, form: Form, all_the_same: str) -> N
     )
     err.print(
         f"get_brief: {seen.agent} on {seen.problem} ({seen.device}), lens {seen.lens}, "
-        f"{seen.attempts_left} attempts left. {seen.next_step}",
+        f"{counted(seen.attempts_left, 'attempt')} left. {seen.next_step}",
         markup=False,
     )
 

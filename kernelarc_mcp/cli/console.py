@@ -19,6 +19,11 @@ class UserError(Exception):
     """Something that the user can put right; the message is shown as one line."""
 
 
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Return a number of things as it is read: `1 candidate`, `2 candidates`."""
+    return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
 def one_line(error: BaseException) -> str:
     """Return an error's message on one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -14,7 +14,7 @@ from kernelarc_guard.formats.writing import (
     write_folder,
 )
 from kernelarc_guard.problem import read_documents, read_problem
-from kernelarc_mcp.cli.console import UserError, err, out
+from kernelarc_mcp.cli.console import UserError, counted, err, out
 from kernelarc_mcp.cli.options import ProblemOption, Workloads, problem_folder
 
 
@@ -68,7 +68,8 @@ def convert(
     for warning in warnings:
         err.print(f"warning: {warning}", markup=False)
     out.print(
-        f"{read.definition.name}: {len(documents.workloads)} workloads, {len(solutions)} solutions "
+        f"{read.definition.name}: {counted(len(documents.workloads), 'workload')},"
+        f" {counted(len(solutions), 'solution')} "
         f"written to {folder}",
         markup=False,
     )

@@ -11,7 +11,7 @@ from kernelarc_guard.formats.traces import Environment, append_traces
 from kernelarc_guard.formats.writing import flashinfer_solution, plain_workload, solution_document
 from kernelarc_guard.problem import read_documents
 from kernelarc_guard.solution import reference_solution
-from kernelarc_mcp.cli.console import UserError, err, out
+from kernelarc_mcp.cli.console import UserError, counted, err, out
 from kernelarc_mcp.cli.options import CampaignDir
 from kernelarc_mcp.exporting.candidates import Candidates, Judged, candidates, renamed
 from kernelarc_mcp.exporting.git import write_repository
@@ -72,7 +72,8 @@ def _write(
         refs = write_repository(target, found, problem_files(campaign))
         kept = sum(ref.startswith("refs/tags/keep/") for ref in refs)
         return (
-            f"{len(found.judged) - 1} judged candidates, {kept} kept, of {len(found.branches)} agents"
+            f"{counted(len(found.judged) - 1, 'judged candidate')}, {kept} kept,"
+            f" of {counted(len(found.branches), 'agent')}"
             f" written to {target}: `main` is the record, `git log --graph --all` the search"
         )
     if to == "trace":
@@ -133,6 +134,11 @@ def _traces(campaign: Campaign, found: Candidates, target: Path, form: Form) -> 
     if skipped:
         err.print(f"warning: no trace says what befell {', '.join(skipped)}", markup=False)
     if left:
-        err.print(f"warning: {left} workloads were not timed and have no trace", markup=False)
+        told = (
+            "1 workload was not timed and has"
+            if left == 1
+            else f"{left} workloads were not timed and have"
+        )
+        err.print(f"warning: {told} no trace", markup=False)
     judged = len(found.judged) - 1 - len(skipped)
-    return f"{len(traces)} traces of {judged} candidates added to {target}"
+    return f"{counted(len(traces), 'trace')} of {counted(judged, 'candidate')} added to {target}"

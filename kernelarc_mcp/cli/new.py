@@ -45,7 +45,7 @@ from kernelarc_mcp.cli.campaign_options import (
     read_settings,
     retention,
 )
-from kernelarc_mcp.cli.console import UserError, err, out, print_json
+from kernelarc_mcp.cli.console import UserError, counted, err, out, print_json
 from kernelarc_mcp.cli.options import (
     Device,
     GuardPython,
@@ -257,7 +257,7 @@ def new(
     out.print("Bearer tokens, shown only now:")
     for number, (agent, token) in enumerate(tokens):
         share = settings.share(number)
-        drawn = "from the pool" if share is None else f"{share} attempts"
+        drawn = "from the pool" if share is None else counted(share, "attempt")
         out.print(f"  {agent}  {token}  {drawn}", markup=False)
     out.print(
         f"Next: kernelarc-mcp serve {folder} --http 127.0.0.1:8765 (it takes several campaigns),"

@@ -43,7 +43,8 @@ def write_traces(
         raise UserError(f"--traces: {file}: cannot be written: {error.strerror}") from None
     if not left:
         return []
-    return [f"--traces: no trace of {len(left)} workloads that were not timed: {', '.join(left)}"]
+    untimed = "1 workload that was" if len(left) == 1 else f"{len(left)} workloads that were"
+    return [f"--traces: no trace of {untimed} not timed: {', '.join(left)}"]
 
 
 def _environment(device: str) -> Environment:

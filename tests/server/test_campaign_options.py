@@ -6,6 +6,7 @@ import pytest
 from command_line import Run
 from host_places import make_campaign
 
+from kernelarc_mcp.cli.console import counted
 from kernelarc_mcp.host.errors import CampaignError
 from kernelarc_mcp.host.host import Host
 from kernelarc_mcp.host.settings import CampaignSettings
@@ -88,6 +89,13 @@ def test_a_mistake_in_the_file_names_what_and_where(
     assert status != 0
     assert expected in " ".join(err.split())
     assert not (tmp_path / "made" / "campaign.db").exists()
+
+
+def test_one_thing_is_told_as_one(run: Run, tmp_path: Path) -> None:
+    status, out, _ = run("new", str(tmp_path / "made"), "--problem", "softmax", "--attempts", "1")
+    assert status == 0 and "  1 attempt\n" in out
+    assert counted(2, "judged candidate") == "2 judged candidates"
+    assert [counted(n, "nursery", "nurseries") for n in (0, 1)] == ["0 nurseries", "1 nursery"]
 
 
 def test_a_file_may_say_how_many_agents_there_are(run: Run, tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ def test_a_problem_goes_into_a_set_and_comes_back_with_every_key(run: Run, tmp_p
     set_, back = str(tmp_path / "set"), str(tmp_path / "back")
     more = ("--to", "flashinfer", "--solution", str(tmp_path / "k.py"))
     status, out, err = run("convert", set_, "--problem", str(folder), *more)
-    assert (status, out) == (0, f"scale: 1 workloads, 1 solutions written to {set_}\n")
+    assert (status, out) == (0, f"scale: 1 workload, 1 solution written to {set_}\n")
     assert "warning: definition.json: odd: unknown key, ignored" in err
-    assert "tolerance: of 1 workloads kept" in err
+    assert "tolerance: of 1 workload kept" in err
     status, _, err = run("convert", back, "--problem", f"{set_}:scale")
     assert status == 0, err
     assert read_documents(Path(back)) == read_documents(folder)
@@ -100,7 +100,7 @@ def test_an_evaluation_becomes_traces_that_name_the_workloads_as_their_file_does
     file = tmp_path / "out" / "traces.jsonl"
     assert write_traces(file, rejected, lines, case, "sol") == []
     assert write_traces(file, passed, lines, case, "flashinfer") == [
-        "--traces: no trace of 1 workloads that were not timed: w2"
+        "--traces: no trace of 1 workload that was not timed: w2"
     ]
     traces = read_traces(file, [])
     assert [(one.uuid, one.evaluation and one.evaluation.status) for one in traces] == [

@@ -147,7 +147,8 @@ def not_used(documents: Documents) -> list[str]:
     told = [one for one in map(plain_workload, documents.workloads) if one.get("tolerance")]
     if not told:
         return []
-    return [f"tolerance: of {len(told)} workloads kept; FlashInfer-Bench does not look at it"]
+    kept = "1 workload" if len(told) == 1 else f"{len(told)} workloads"
+    return [f"tolerance: of {kept} kept; FlashInfer-Bench does not look at it"]
 
 
 def _name(value: object, field: str) -> str:
