@@ -52,7 +52,8 @@ def demo(
         float,
         typer.Option(
             min=0,
-            help="Stop the clients this long after the first verdict; 0: when they are done.",
+            help="Stop the clients this long after the first verdict; 0: when they are done. Starting and"
+            " measuring the machine before that, a minute or more, is not counted.",
         ),
     ] = 150.0,
     seed: Annotated[int, typer.Option(help="Seed of the clients' choices.")] = 1,
