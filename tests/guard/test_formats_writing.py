@@ -143,7 +143,7 @@ def test_a_set_keeps_tolerances_for_us(tmp_path: Path) -> None:
     made.add_problem(documents)
     assert made.problem("scale").workloads[0].tolerance.max_atol == 1e-6
     assert not_used(documents) == [
-        "tolerance: of 1 workloads kept; FlashInfer-Bench does not look at it"
+        "tolerance: of 1 workload kept; FlashInfer-Bench does not look at it"
     ]
 
 
